@@ -64,7 +64,8 @@ impl Sender for Entity {
 #[tokio::test]
 async fn a_healthy_destination_is_sent_to_while_as_many_as_are_kept_fail() {
     for failing in [MOST, MOST + 5] {
-        let (mut bench, healthy) = (Bench::new().await, Healthy::default());
+        let Some(mut bench) = Bench::new().await else { return };
+        let healthy = Healthy::default();
         bench.add("failing", [message("a")]).await;
         let sql = format!(
             "INSERT INTO {0} (destination, message_id, message) \
@@ -89,7 +90,7 @@ async fn a_healthy_destination_is_sent_to_while_as_many_as_are_kept_fail() {
 /// The pause between two connections is at least half of 100 ms, 200 ms and so on.
 #[tokio::test]
 async fn a_connection_that_records_nothing_does_not_make_the_pauses_short_again() {
-    let mut bench = Bench::new().await;
+    let Some(mut bench) = Bench::new().await else { return };
     bench.add("failing", [message("a")]).await;
     let hour = Duration::from_secs(3_600);
     let running = Running::start(bench.relay(Healthy::default()).backoff(hour, hour));
@@ -114,7 +115,7 @@ async fn a_connection_that_records_nothing_does_not_make_the_pauses_short_again(
 /// The server would go on with a read that the relay gives up, and the connection of that read has the lock.
 #[tokio::test]
 async fn the_server_ends_a_read_that_takes_as_long_as_the_relay_waits() {
-    let mut bench = Bench::new().await;
+    let Some(mut bench) = Bench::new().await else { return };
     bench.add("orders", [message("1")]).await;
     // Rows for a connection whose statements end after 10 s.
     let sql = "ALTER TABLE {0} RENAME TO {0}_rows; CREATE VIEW {0} AS SELECT * FROM {0}_rows \
@@ -155,7 +156,8 @@ impl Sender for Held {
 /// Rules: X-43.
 #[tokio::test]
 async fn a_row_that_is_set_to_refused_while_it_is_sent_stays_so_when_the_send_fails() {
-    let (mut bench, held) = (Bench::new().await, Held::default());
+    let Some(mut bench) = Bench::new().await else { return };
+    let held = Held::default();
     bench.add("orders", [message("a")]).await;
     let running = Running::start(bench.relay(To::sender(held.clone())));
     held.began.notified().await;
@@ -191,7 +193,8 @@ impl Sender for Refusing {
 /// Rules: X-43, X-49.
 #[tokio::test]
 async fn a_refused_message_whose_row_is_locked_does_not_end_the_connection() {
-    let (mut bench, mut locking) = (Bench::new().await, support::client().await);
+    let Some(mut bench) = Bench::new().await else { return };
+    let mut locking = support::client().await;
     bench.add("orders", [message("refused")]).await;
     let transaction = locking.transaction().await.unwrap();
     transaction.execute(&format!("SELECT FROM {} FOR UPDATE", bench.name), &[]).await.unwrap();
@@ -221,7 +224,8 @@ async fn a_refused_message_whose_row_is_locked_does_not_end_the_connection() {
 /// Rules: X-41, X-49.
 #[tokio::test]
 async fn a_sent_message_whose_row_is_locked_is_not_sent_again_and_does_not_end_the_connection() {
-    let (mut bench, mut locking) = (Bench::new().await, support::client().await);
+    let Some(mut bench) = Bench::new().await else { return };
+    let mut locking = support::client().await;
     let healthy = Healthy::default();
     bench.add("healthy", in_session("locked", 0..1)).await;
     let transaction = locking.transaction().await.unwrap();
@@ -251,7 +255,8 @@ async fn a_sent_message_whose_row_is_locked_is_not_sent_again_and_does_not_end_t
 #[tokio::test]
 async fn a_batch_has_a_message_or_as_many_as_fit_into_8_mib() {
     for fails_before in [false, true] {
-        let (mut bench, healthy) = (Bench::new().await, Healthy::default());
+        let Some(mut bench) = Bench::new().await else { return };
+        let healthy = Healthy::default();
         let hour = Duration::from_secs(3_600);
         let running = Running::start(bench.relay(healthy.clone()).backoff(hour, hour));
         if fails_before {
@@ -281,7 +286,7 @@ async fn a_batch_has_a_message_or_as_many_as_fit_into_8_mib() {
 /// The pauses between nine connections would otherwise be 12 s at least.
 #[tokio::test]
 async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short_pause() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let first = Running::start(bench.relay(Healthy::default()));
     let holder = "pg_stat_activity JOIN pg_locks USING (pid) WHERE application_name = '{t}' AND locktype = 'advisory'";
     bench.until(&format!("EXISTS (SELECT FROM {holder} AND granted)")).await;
@@ -346,7 +351,8 @@ fn in_session(session: &str, ids: std::ops::Range<i32>) -> Vec<Message> {
 /// Rules: X-42, X-49.
 #[tokio::test]
 async fn a_session_is_sent_while_more_than_a_batch_of_another_one_fails() {
-    let (mut bench, to) = (Bench::new().await, Sessions::but("a"));
+    let Some(mut bench) = Bench::new().await else { return };
+    let to = Sessions::but("a");
     bench.add("orders", in_session("a", 0..300)).await;
     bench.add("orders", in_session("b", 0..20)).await;
     let running = Running::start(bench.relay(To::sender(to.clone())).batch_size(10));
@@ -364,7 +370,8 @@ async fn a_session_is_sent_while_more_than_a_batch_of_another_one_fails() {
 /// Rules: X-48.
 #[tokio::test]
 async fn a_message_is_sent_at_once_while_another_session_of_its_destination_pauses() {
-    let (mut bench, to) = (Bench::new().await, Sessions::but("a"));
+    let Some(mut bench) = Bench::new().await else { return };
+    let to = Sessions::but("a");
     let hour = Duration::from_secs(3_600);
     let running = Running::start(bench.relay(To::sender(to.clone())).poll_interval(hour).backoff(hour, hour));
     bench.add("orders", in_session("a", 0..2)).await;
@@ -382,7 +389,8 @@ async fn a_message_is_sent_at_once_while_another_session_of_its_destination_paus
 /// Rows of another program: an empty session differs from none, and an empty destination is refused.
 #[tokio::test]
 async fn groups_with_empty_names_are_found_while_another_one_fails() {
-    let (mut bench, to) = (Bench::new().await, Sessions::but("a"));
+    let Some(mut bench) = Bench::new().await else { return };
+    let to = Sessions::but("a");
     let hour = Duration::from_secs(3_600);
     let running = Running::start(bench.relay(To::sender(to.clone())).backoff(hour, hour));
     bench.add("orders", in_session("a", 0..1)).await;
@@ -404,7 +412,8 @@ async fn groups_with_empty_names_are_found_while_another_one_fails() {
 #[tokio::test]
 async fn a_lap_passes_many_messages_of_a_session_by_the_index() {
     for is_analyzed in [false, true] {
-        let (bench, healthy) = (Bench::new().await, Healthy::default());
+        let Some(bench) = Bench::new().await else { return };
+        let healthy = Healthy::default();
         let sql = format!(
             "INSERT INTO {} (destination, session, message_id, message) \
              SELECT CASE WHEN number = 20000 THEN 'healthy' ELSE 'failing' END, number / 15000, number, '\\x005375a00178' \

@@ -250,7 +250,7 @@ async fn a_killed_relay_loses_nothing() {
 
 /// Kills so many processes, and checks what they sent. `None` without a server.
 async fn kill(kind: Kind, cycles: u32, mut random: fastrand::Rng) -> Option<Counts> {
-    let mut bench = Bench::new().await;
+    let mut bench = Bench::new().await?;
     let Some(target) = Target::connect(kind, &bench.name).await else {
         bench.end().await;
         return None;

@@ -46,7 +46,8 @@ fn ids(messages: &[Message]) -> Vec<&str> {
 /// Rules.
 #[tokio::test]
 async fn a_message_is_sent_if_its_transaction_commits() {
-    let (mut bench, broker) = (Bench::new().await, Broker::new());
+    let Some(mut bench) = Bench::new().await else { return };
+    let broker = Broker::new();
     broker.create_queue("orders", QueueSettings::default()).unwrap();
     let running = Running::start(bench.relay(broker.clone()));
     for (id, is_committed) in [("a", true), ("b", false), ("c", true)] {
@@ -118,7 +119,8 @@ impl Sender for Recorder {
 /// Rules: X-42.
 #[tokio::test]
 async fn a_message_that_fails_is_sent_before_later_ones_of_its_session() {
-    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let Some(mut bench) = Bench::new().await else { return };
+    let recorder = Recorder::default();
     recorder.fail("a1", &[ErrorKind::ServiceBusy, ErrorKind::CommunicationProblem, ErrorKind::QuotaExceeded]);
     recorder.fail("n2", &[ErrorKind::ServiceBusy]);
     let in_session = |id: &str, session: &'static str| {
@@ -174,7 +176,8 @@ impl Sender for Silent {
 /// Rules: X-41.
 #[tokio::test]
 async fn a_sender_that_does_not_answer_is_not_kept() {
-    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let Some(mut bench) = Bench::new().await else { return };
+    let recorder = Recorder::default();
     bench.add("orders", [message("a")]).await;
     let relay = bench.relay(DeadLink { made: AtomicU32::new(0), recorder: recorder.clone() });
     let running = Running::start(relay.send_timeout(Duration::from_millis(50)));
@@ -187,7 +190,8 @@ async fn a_sender_that_does_not_answer_is_not_kept() {
 /// Rules: X-43.
 #[tokio::test]
 async fn a_refused_message_stays_with_its_error_and_blocks_nothing() {
-    let (mut bench, broker) = (Bench::new().await, Broker::new());
+    let Some(mut bench) = Bench::new().await else { return };
+    let broker = Broker::new();
     broker.create_queue("orders", QueueSettings::default()).unwrap();
     bench.add("missing", [message("lost")]).await;
     bench.add("orders", [message("a")]).await;
@@ -222,7 +226,8 @@ async fn a_refused_message_stays_with_its_error_and_blocks_nothing() {
 /// Rules.
 #[tokio::test]
 async fn a_row_of_another_program_has_the_ids_of_its_columns() {
-    let (bench, broker) = (Bench::new().await, Broker::new());
+    let Some(bench) = Bench::new().await else { return };
+    let broker = Broker::new();
     broker.create_queue("orders", QueueSettings::default()).unwrap();
     // A data section alone, and the same behind a section with a MessageId.
     let sql = format!(
@@ -247,7 +252,7 @@ async fn a_row_of_another_program_has_the_ids_of_its_columns() {
 /// A transaction of the application holds the id of the message, by which the queue detects duplicates.
 #[tokio::test]
 async fn in_the_same_database_a_destination_that_waits_for_a_lock_delays_no_other() {
-    let mut bench = Bench::new().await;
+    let Some(mut bench) = Bench::new().await else { return };
     let postgres = Postgres::options().schema(bench.name.as_str()).connect(&support::address()).await.unwrap();
     postgres.migrate().await.unwrap();
     let detecting = QueueSettings::default().duplicate_detection(Duration::from_secs(600));
@@ -285,7 +290,8 @@ async fn in_the_same_database_a_destination_that_waits_for_a_lock_delays_no_othe
 /// Rules: X-41.
 #[tokio::test]
 async fn one_relay_sends_and_the_next_one_follows_it() {
-    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let Some(mut bench) = Bench::new().await else { return };
+    let recorder = Recorder::default();
     let relays: Vec<_> = (0..3).map(|_| Running::start(bench.relay(To::sender(recorder.clone())))).collect();
     for nth in 0..6 {
         bench.add("orders", (0..5).map(|index| message(format!("{nth}-{index}")))).await;
@@ -307,7 +313,8 @@ async fn one_relay_sends_and_the_next_one_follows_it() {
 /// Rules: X-44.
 #[tokio::test]
 async fn a_stack_of_layers_is_a_destination() {
-    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let Some(mut bench) = Bench::new().await else { return };
+    let recorder = Recorder::default();
     let stack = ServiceBuilder::new()
         .map_request(|mut message: Message| {
             message.properties_mut().set_subject("layered");
@@ -325,7 +332,7 @@ async fn a_stack_of_layers_is_a_destination() {
 /// Rules: X-45.
 #[tokio::test]
 async fn in_the_same_database_one_transaction_sends_and_deletes() {
-    let mut bench = Bench::new().await;
+    let Some(mut bench) = Bench::new().await else { return };
     let postgres = Postgres::options().schema(bench.name.as_str()).connect(&support::address()).await.unwrap();
     postgres.migrate().await.unwrap();
     let settings = QueueSettings::default().max_message_size(1_000);
@@ -356,7 +363,7 @@ async fn in_the_same_database_one_transaction_sends_and_deletes() {
 /// Rules.
 #[tokio::test]
 async fn what_cannot_be_stored_is_refused_with_its_kind() {
-    let mut bench = Bench::new().await;
+    let Some(mut bench) = Bench::new().await else { return };
     let transaction = bench.client.transaction().await.unwrap();
     let cyrillic = Message::builder().content_type("ключ").build("").unwrap();
     let nul = Message::builder().session_id("a\0b").build("").unwrap();
@@ -388,7 +395,8 @@ async fn what_cannot_be_stored_is_refused_with_its_kind() {
 #[tokio::test]
 async fn a_relay_that_cannot_delete_what_it_has_sent_sends_it_again_less_and_less_often() {
     let (lines, _guard) = Lines::capture();
-    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let Some(mut bench) = Bench::new().await else { return };
+    let recorder = Recorder::default();
     bench.add("orders", [message("a")]).await;
     bench.client.batch_execute(&format!("REVOKE DELETE ON {} FROM CURRENT_USER", bench.name)).await.unwrap();
     let began = Instant::now();
@@ -412,7 +420,8 @@ async fn a_relay_that_cannot_delete_what_it_has_sent_sends_it_again_less_and_les
 /// Another relay has the lock in each of its pauses.
 #[tokio::test]
 async fn the_pauses_of_a_relay_that_records_nothing_grow_while_another_has_the_lock() {
-    let (mut bench, recorder, other) = (Bench::new().await, Recorder::default(), support::client().await);
+    let Some(mut bench) = Bench::new().await else { return };
+    let (recorder, other) = (Recorder::default(), support::client().await);
     bench.add("orders", [message("a")]).await;
     bench.client.batch_execute(&format!("REVOKE DELETE ON {} FROM CURRENT_USER", bench.name)).await.unwrap();
     let key = format!("hashtextextended('consign outbox ' || '{}'::regclass::oid::text, 0)", bench.name);
@@ -449,7 +458,8 @@ async fn the_pauses_of_a_relay_that_records_nothing_grow_while_another_has_the_l
 /// Rules: X-47.
 #[tokio::test]
 async fn the_longest_intervals_are_no_panic() {
-    let (mut bench, recorder) = (Bench::new().await, Recorder::default());
+    let Some(mut bench) = Bench::new().await else { return };
+    let recorder = Recorder::default();
     recorder.fail("a", &[ErrorKind::ServiceBusy]);
     let relay = bench.relay(To::sender(recorder.clone())).send_timeout(Duration::MAX);
     let running = Running::start(relay.poll_interval(Duration::MAX).backoff(Duration::ZERO, Duration::MAX));
@@ -465,7 +475,7 @@ async fn the_longest_intervals_are_no_panic() {
 /// An index waits for the end of each transaction that has added, and those that add later wait for the index.
 #[tokio::test]
 async fn a_table_that_exists_is_not_locked() {
-    let mut bench = Bench::new().await;
+    let Some(mut bench) = Bench::new().await else { return };
     let transaction = bench.client.transaction().await.unwrap();
     bench.outbox.add(&transaction, "orders", &message("a")).await.unwrap();
     let other = support::client().await;
@@ -478,7 +488,7 @@ async fn a_table_that_exists_is_not_locked() {
 /// Rules: X-46.
 #[tokio::test]
 async fn a_table_of_version_1_gets_its_indexes() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let sql = format!("UPDATE {0}_version SET version = 1; DROP INDEX {0}_refused, {0}_groups", bench.name);
     bench.client.batch_execute(&sql).await.unwrap();
     bench.outbox.create_table(&bench.client).await.unwrap();
@@ -501,7 +511,8 @@ async fn a_table_of_version_1_gets_its_indexes() {
 #[tokio::test]
 async fn a_table_of_a_later_version_is_not_changed() {
     for is_later in [true, false] {
-        let (bench, other) = (Bench::new().await, support::client().await);
+        let Some(bench) = Bench::new().await else { return };
+        let other = support::client().await;
         let set = |version| format!("UPDATE {}_version SET version = {version}", bench.name);
         bench.client.batch_execute(&format!("DROP INDEX {0}_refused, {0}_groups", bench.name)).await.unwrap();
         bench.client.batch_execute(&set(if is_later { 3 } else { 1 })).await.unwrap();
@@ -525,7 +536,7 @@ async fn a_table_of_a_later_version_is_not_changed() {
 /// Rules: X-46.
 #[tokio::test]
 async fn the_statements_of_a_migration_do_not_change_a_table_of_a_later_version() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let sql = Table::new(&bench.name).unwrap().sql();
     let set =
         |version| format!("UPDATE {0}_version SET version = {version}; DROP INDEX {0}_refused, {0}_groups", bench.name);
@@ -586,7 +597,8 @@ impl Sender for Losing {
 /// Rules: X-41.
 #[tokio::test]
 async fn a_queue_that_detects_duplicates_has_one_message_after_a_lost_answer() {
-    let (mut bench, broker) = (Bench::new().await, Broker::new());
+    let Some(mut bench) = Bench::new().await else { return };
+    let broker = Broker::new();
     let settings = QueueSettings::default().duplicate_detection(Duration::from_secs(600));
     broker.create_queue("orders", settings).unwrap();
     bench.add("orders", [message("a"), message("b")]).await;

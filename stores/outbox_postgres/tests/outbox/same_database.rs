@@ -24,11 +24,12 @@ struct Queues {
 }
 
 impl Queues {
-    async fn new() -> Self {
-        let bench = Bench::new().await;
+    /// `None` without PostgreSQL.
+    async fn new() -> Option<Self> {
+        let bench = Bench::new().await?;
         let postgres = Postgres::options().schema(bench.name.as_str()).connect(&support::address()).await.unwrap();
         postgres.migrate().await.unwrap();
-        Self { bench, postgres }
+        Some(Self { bench, postgres })
     }
 
     fn relay(&self) -> Relay<SameDatabase> {
@@ -82,7 +83,7 @@ impl Subscriber for SlowLog {
 #[tokio::test]
 async fn no_message_is_sent_after_one_that_fails_however_short_its_pause_is() {
     let _guard = tracing::subscriber::set_default(SlowLog);
-    let mut queues = Queues::new().await;
+    let Some(mut queues) = Queues::new().await else { return };
     let settings = QueueSettings::default().duplicate_detection(Duration::from_secs(600)).max_message_size(1_000);
     queues.postgres.create_queue("orders", settings).await.unwrap();
     let large = Message::builder().message_id("large").build("x".repeat(2_000)).unwrap();
@@ -104,7 +105,7 @@ async fn no_message_is_sent_after_one_that_fails_however_short_its_pause_is() {
 /// Rules: X-45.
 #[tokio::test]
 async fn a_queue_takes_as_many_messages_of_a_batch_as_fit_into_it() {
-    let mut queues = Queues::new().await;
+    let Some(mut queues) = Queues::new().await else { return };
     queues.postgres.create_queue("orders", QueueSettings::default().max_size(10_000)).await.unwrap();
     let sized = |id: i32| Message::builder().message_id(id.to_string()).build("x".repeat(3_500)).unwrap();
     queues.bench.add("orders", (0..6).map(sized)).await;
@@ -121,7 +122,7 @@ async fn a_queue_takes_as_many_messages_of_a_batch_as_fit_into_it() {
 /// The error of a statement is not that of the connection.
 #[tokio::test]
 async fn a_row_that_is_locked_delays_no_other_destination() {
-    let mut queues = Queues::new().await;
+    let Some(mut queues) = Queues::new().await else { return };
     for queue in ["slow", "orders"] {
         queues.postgres.create_queue(queue, QueueSettings::default()).await.unwrap();
     }
@@ -146,7 +147,7 @@ async fn a_row_that_is_locked_delays_no_other_destination() {
 /// Rules: X-45.
 #[tokio::test]
 async fn a_row_that_is_deleted_after_it_was_read_does_not_count_as_sent() {
-    let mut queues = Queues::new().await;
+    let Some(mut queues) = Queues::new().await else { return };
     queues.postgres.create_queue("orders", QueueSettings::default()).await.unwrap();
     queues.bench.add("orders", [message("a"), message("b")]).await;
     let mut other = support::client().await;
@@ -168,7 +169,7 @@ async fn a_row_that_is_deleted_after_it_was_read_does_not_count_as_sent() {
 #[tokio::test]
 async fn a_result_that_cannot_be_recorded_delays_no_other_destination() {
     for is_privilege in [false, true] {
-        let mut queues = Queues::new().await;
+        let Some(mut queues) = Queues::new().await else { return };
         for queue in ["slow", "orders"] {
             queues.postgres.create_queue(queue, QueueSettings::default()).await.unwrap();
         }
@@ -204,7 +205,7 @@ async fn a_result_that_cannot_be_recorded_delays_no_other_destination() {
 /// Rules: X-45.
 #[tokio::test]
 async fn a_connection_to_a_server_that_is_read_only_is_replaced() {
-    let mut queues = Queues::new().await;
+    let Some(mut queues) = Queues::new().await else { return };
     queues.postgres.create_queue("orders", QueueSettings::default()).await.unwrap();
     let running = Running::start(queues.relay());
     queues.bench.add("orders", [message("a")]).await;

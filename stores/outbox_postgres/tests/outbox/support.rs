@@ -1,6 +1,6 @@
 //! An outbox of a test's own.
 
-use std::{env, process, time::Duration};
+use std::{env, time::Duration};
 
 use consign::{Message, transport::Transport};
 use consign_conformance::left_out;
@@ -25,18 +25,23 @@ pub(crate) fn config() -> Config {
     address().parse().expect("CONSIGN_POSTGRES is the address of a database")
 }
 
-/// A connection as the application has it. Without PostgreSQL, and if no variable names one, the process ends.
+/// A connection as the application has it, of a test that has a [`Bench`].
 pub(crate) async fn client() -> Client {
+    connect().await.expect("PostgreSQL, which answered before")
+}
+
+/// `None` without PostgreSQL, if no variable names one: the test is left out.
+async fn connect() -> Option<Client> {
     let (client, connection) = match config().connect(NoTls).await {
         Ok(connected) => connected,
         Err(error) if env::var_os(VARIABLE).is_none() => {
             left_out(&format!("tests on PostgreSQL: none at {ADDRESS} ({error}); scripts/brokers starts one"));
-            process::exit(0)
+            return None;
         }
         Err(error) => panic!("{VARIABLE} names a PostgreSQL that does not answer: {error:?}"),
     };
     tokio::spawn(connection);
-    client
+    Some(client)
 }
 
 pub(crate) struct Bench {
@@ -46,11 +51,12 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) async fn new() -> Self {
-        let (client, name) = (client().await, format!("outbox_{:016x}", fastrand::u64(..)));
+    /// `None` without PostgreSQL.
+    pub(crate) async fn new() -> Option<Self> {
+        let (client, name) = (connect().await?, format!("outbox_{:016x}", fastrand::u64(..)));
         let outbox = Outbox::new(Table::new(&name).unwrap());
         outbox.create_table(&client).await.unwrap();
-        Self { name, client, outbox }
+        Some(Self { name, client, outbox })
     }
 
     /// Adds messages in one transaction.

@@ -34,7 +34,7 @@ use crate::{
 /// Rules: W-35.
 #[tokio::test]
 async fn connections_that_were_lost_are_made_again() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let ended = async || assert!(bench.end_connections_of_stores().await > 0, "it had one");
     ended().await;
     let (token, forgotten) = (reserve(bench.store(), b"a").await, reserve(bench.store(), b"b").await);
@@ -66,7 +66,7 @@ async fn wait_for_a_request(bench: &Bench) {
 /// Rules: W-35.
 #[tokio::test]
 async fn a_request_is_repeated_when_its_connection_is_lost() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let store = Arc::clone(bench.store());
     let mut token = None;
     with_table_locked(&bench, async {
@@ -83,7 +83,7 @@ async fn a_request_is_repeated_when_its_connection_is_lost() {
 /// Rules: W-35.
 #[tokio::test]
 async fn an_unreported_reservation_is_forgotten() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let store = Arc::clone(bench.store());
     with_table_locked(&bench, async {
         let call = tokio::spawn(async move { begin(&store, b"a").await });
@@ -158,7 +158,7 @@ impl Firewall {
 /// Rules: W-35.
 #[tokio::test]
 async fn idle_connections_that_a_firewall_has_dropped_silently_are_replaced() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let firewall = Firewall::new(server().await).await;
     let through = through(&bench, &[firewall.port]);
     let table = Table::new(&bench.name).unwrap();
@@ -181,7 +181,7 @@ async fn idle_connections_that_a_firewall_has_dropped_silently_are_replaced() {
 /// Rules: W-35.
 #[tokio::test]
 async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_next_one() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ports = [silent.local_addr().unwrap().port(), server().await.port()];
     let builder =
@@ -194,7 +194,7 @@ async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_nex
 /// Rules: W-35.
 #[tokio::test]
 async fn a_commit_during_a_restart_of_the_database_waits_for_its_end() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let proxy = Proxy::to(server().await).await.unwrap();
     let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap());
     let store = builder.connect(through(&bench, &[proxy.address().port()]), NoTls).await.unwrap();
@@ -227,7 +227,7 @@ fn read_only(name: &str) -> String {
 /// Rules: W-35.
 #[tokio::test]
 async fn a_connection_to_a_server_that_is_read_only_is_replaced() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let store = bench.open(|builder| builder.connections(1)).await;
     // The first store over the table has its connection too.
     bench.client.batch_execute(&read_only(&bench.name)).await.unwrap();
@@ -259,7 +259,7 @@ async fn a_database_that_is_not_there_or_says_nothing_is_unavailable() {
 /// Rules: W-09.
 #[tokio::test]
 async fn a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_another_connection() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let impatient = bench.open(|builder| builder.connections(1).timeout(Duration::from_millis(800))).await;
     let token = reserve(&impatient, b"a").await;
     with_table_locked(&bench, async {
@@ -274,7 +274,7 @@ async fn a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_anoth
 /// Rules: W-09.
 #[tokio::test]
 async fn the_server_ends_a_statement_that_is_given_up() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let name = &bench.name;
     let store = bench.open(|builder| builder.timeout(Duration::from_millis(200))).await;
     let slow = format!(
@@ -302,7 +302,7 @@ async fn the_server_ends_a_statement_that_is_given_up() {
 #[tokio::test]
 async fn the_log_says_why_an_id_is_not_reserved() {
     let (lines, _guard) = Lines::capture();
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let proxy = Proxy::to(server().await).await.unwrap();
     let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap());
     let builder = builder.timeout(Duration::from_millis(200));

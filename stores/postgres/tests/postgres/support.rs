@@ -1,6 +1,6 @@
 //! Tables of a test's own.
 
-use std::{env, future::Future, process, sync::Arc, time::Duration};
+use std::{env, future::Future, sync::Arc, time::Duration};
 
 use consign_conformance::left_out;
 use consign_store_postgres::{
@@ -19,20 +19,23 @@ pub(crate) fn config() -> Config {
     address.parse().expect("CONSIGN_POSTGRES is the address of a database")
 }
 
-/// A connection as handlers have it.
-///
-/// Every test here needs PostgreSQL. Without one, and if no variable names one, the process ends: there is nothing to test.
+/// A connection as handlers have it, of a test that has a [`Bench`].
 pub(crate) async fn client() -> Client {
+    connect().await.expect("PostgreSQL, which answered before")
+}
+
+/// `None` without PostgreSQL, if no variable names one: the test is left out.
+pub(crate) async fn connect() -> Option<Client> {
     let (client, connection) = match config().connect(NoTls).await {
         Ok(connected) => connected,
         Err(error) if env::var_os(VARIABLE).is_none() => {
             left_out(&format!("tests on PostgreSQL: none at {ADDRESS} ({error}); scripts/brokers starts one"));
-            process::exit(0)
+            return None;
         }
         Err(error) => panic!("{VARIABLE} names a PostgreSQL that does not answer: {error:?}"),
     };
     tokio::spawn(connection);
-    client
+    Some(client)
 }
 
 /// A table, and a store over it.
@@ -46,12 +49,13 @@ impl Bench {
     /// Much longer than a test.
     pub(crate) const TICK: Duration = Duration::from_secs(20);
 
-    pub(crate) async fn new() -> Self {
-        let client = client().await;
+    /// `None` without PostgreSQL.
+    pub(crate) async fn new() -> Option<Self> {
+        let client = connect().await?;
         let name = format!("test_{:016x}", fastrand::u64(..));
         client.batch_execute(&format!("CREATE TABLE {name}_effects (message text NOT NULL)")).await.unwrap();
         let store = Arc::new(open(&name, Builder::create_table).await);
-        Self { name, client, store }
+        Some(Self { name, client, store })
     }
 
     /// Over the table that another process has made.

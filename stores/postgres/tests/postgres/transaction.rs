@@ -53,7 +53,8 @@ async fn pid(client: &Client) -> i32 {
 #[tokio::test]
 async fn commits_in_transactions_alone_delete_expired_ids() {
     const OLD: i64 = 100;
-    let (bench, mut client) = (Bench::new().await, support::client().await);
+    let Some(bench) = Bench::new().await else { return };
+    let mut client = support::client().await;
     for n in 0..OLD {
         commit(bench.store(), &n.to_le_bytes()).await;
     }
@@ -78,7 +79,8 @@ async fn commits_in_transactions_alone_delete_expired_ids() {
 /// Rules: W-32.
 #[tokio::test]
 async fn the_id_is_committed_with_the_effect_or_not_at_all() {
-    let (bench, mut client) = (Bench::new().await, support::client().await);
+    let Some(bench) = Bench::new().await else { return };
+    let mut client = support::client().await;
     let token = reserve(bench.store(), ID).await;
     let transaction = client.transaction().await.unwrap();
     assert_eq!(claim(bench.store(), &transaction).await.unwrap(), Claim::New);
@@ -104,7 +106,8 @@ async fn the_id_is_committed_with_the_effect_or_not_at_all() {
 /// Rules: W-32.
 #[tokio::test]
 async fn without_a_reservation_it_is_the_same() {
-    let (bench, mut client) = (Bench::new().await, support::client().await);
+    let Some(bench) = Bench::new().await else { return };
+    let mut client = support::client().await;
     assert_eq!([handle(&bench, &mut client).await, handle(&bench, &mut client).await], [Claim::New, Claim::Duplicate]);
     commit(bench.store(), b"b").await;
     let transaction = client.transaction().await.unwrap();
@@ -116,7 +119,7 @@ async fn without_a_reservation_it_is_the_same() {
 #[tokio::test]
 async fn of_two_transactions_the_second_waits_for_the_first() {
     for ends_well in [true, false] {
-        let bench = Bench::new().await;
+        let Some(bench) = Bench::new().await else { return };
         let (mut one, mut other) = (support::client().await, support::client().await);
         let first = one.transaction().await.unwrap();
         assert_eq!(claim(bench.store(), &first).await.unwrap(), Claim::New);
@@ -135,7 +138,8 @@ async fn of_two_transactions_the_second_waits_for_the_first() {
 #[tokio::test]
 async fn a_superseded_handler_and_its_successor_have_one_effect() {
     for first_is_first in [true, false] {
-        let (bench, mut client) = (Bench::new().await, support::client().await);
+        let Some(bench) = Bench::new().await else { return };
+        let mut client = support::client().await;
         let first = reserve(bench.store(), ID).await;
         bench.advance(LEASE).await;
         let second = reserve(bench.store(), ID).await;
@@ -151,7 +155,8 @@ async fn a_superseded_handler_and_its_successor_have_one_effect() {
 /// Rules: W-08.
 #[tokio::test]
 async fn a_commit_that_is_superseded_while_it_waits_fails() {
-    let (bench, mut client) = (Bench::new().await, support::client().await);
+    let Some(bench) = Bench::new().await else { return };
+    let mut client = support::client().await;
     let token = reserve(bench.store(), ID).await;
     let transaction = client.transaction().await.unwrap();
     transaction.execute(&format!("UPDATE {} SET holder = holder + 1", bench.name), &[]).await.unwrap();
@@ -169,7 +174,7 @@ async fn a_commit_that_is_superseded_while_it_waits_fails() {
 /// Rules: W-32.
 #[tokio::test]
 async fn above_read_committed_the_second_fails() {
-    let bench = Bench::new().await;
+    let Some(bench) = Bench::new().await else { return };
     let (mut one, mut other) = (support::client().await, support::client().await);
     let second = other.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start().await.unwrap();
     second.query("SELECT", &[]).await.unwrap();
@@ -184,7 +189,8 @@ async fn above_read_committed_the_second_fails() {
 #[tokio::test]
 async fn while_its_transaction_is_open_an_id_is_in_progress_whatever_its_lease() {
     for is_reserved in [true, false] {
-        let (bench, mut client) = (Bench::new().await, support::client().await);
+        let Some(bench) = Bench::new().await else { return };
+        let mut client = support::client().await;
         if is_reserved {
             reserve(bench.store(), ID).await;
             bench.advance(LEASE).await;
