@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use clap::Args;
 use public_api::Builder;
@@ -13,11 +12,11 @@ use serde_json::{Value, json};
 use crate::error::Error;
 use crate::options::Output;
 use crate::package::manifest::{Manifest, libraries};
-use crate::workspace::{metadata, read, root, run as run_command, write};
+use crate::toolchain::{has_nightly, nightly};
+use crate::workspace::{metadata, read, run as run_command, write};
 
 /// A folder with a file for each crate.
 const FOLDER: &str = "docs/api";
-const TOOLCHAIN: &str = "nightly";
 /// As many lines of a difference are printed.
 const SHOWN_LINES: usize = 40;
 
@@ -37,7 +36,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let metadata = metadata()?;
     let target = PathBuf::from(metadata["target_directory"].as_str().unwrap_or("target")).join("api");
     let libraries = libraries(&metadata, &options.only)?;
-    prepare()?;
+    has_nightly()?;
     let (mut changed, mut counts) = (Vec::new(), serde_json::Map::new());
     // The attributes of a procedural macro are in the API of the crate that re-exports it.
     for package in libraries {
@@ -67,22 +66,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     if changed.is_empty() { Ok(()) } else { Err(Error::Api(changed)) }
 }
 
-fn prepare() -> Result<(), Error> {
-    let status = nightly().arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if status.is_ok_and(|status| status.success()) { Ok(()) } else { Err(Error::NoToolchain(TOOLCHAIN)) }
-}
-
-/// `cargo` of the nightly toolchain, in the root of the workspace.
-fn nightly() -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN, "cargo"]).current_dir(root()).stdin(Stdio::null());
-    command
-}
-
 /// The public items of a crate with all features, one a line.
 fn items(package: &Manifest, target: &Path) -> Result<String, Error> {
-    let mut command = nightly();
-    command.args(["rustdoc", "--quiet", "--lib", "--all-features", "--package", &package.name, "--target-dir"]);
+    let mut command = nightly(&["rustdoc", "--quiet", "--lib", "--all-features", "--package", &package.name]);
+    command.arg("--target-dir");
     command.arg(target).args(["--", "-Zunstable-options", "--output-format", "json", "--cap-lints", "allow"]);
     // The toolchain of the caller is for the crates of the caller.
     run_command(command.env_remove("RUSTC").env_remove("RUSTDOC").env_remove("RUSTUP_TOOLCHAIN"))?;

@@ -2,7 +2,6 @@
 //!
 //! The program is `tests/clusters`. A seed fixes the faults and the pauses between them, but not how far the work has come.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,7 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::error::Error;
 use crate::folder::remove;
-use crate::options::{Output, positive};
+use crate::options::{Output, positive, random_seed};
 use crate::workspace::{cargo, code, for_each_line, root};
 
 const TRANSPORTS: [&str; 3] = ["nats", "rabbitmq", "postgres"];
@@ -36,7 +35,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
-    let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
+    let seed = options.seed.unwrap_or_else(random_seed);
     let (faults, code) = (options.faults, code()?);
     let mut object = Map::new();
     let mut failed = None;

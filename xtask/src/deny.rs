@@ -12,6 +12,7 @@ use clap::Args;
 
 use crate::error::Error;
 use crate::layers;
+use crate::toolchain::installed;
 use crate::workspace::{cargo, output, read, root, run as run_command, write};
 
 /// A version that is known to build with the toolchain in use; a newer one may not.
@@ -28,17 +29,13 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     layers::check()?;
-    let inputs = inputs()?;
-    if output(&mut cargo(["deny", "--version"])).is_err() {
-        if !options.write && read(PASSED).is_ok_and(|passed| passed.trim() == inputs) {
-            println!(
-                "bans, licences and sources: passed before, see {PASSED}; advisories: LEFT OUT, cargo-deny is missing"
-            );
-            return Ok(());
-        }
-        eprintln!("cargo-deny is missing: installing {VERSION}");
-        run_command(&mut cargo(["install", "cargo-deny", "--locked", "--debug", "--version", VERSION]))?;
+    let (inputs, mut version) = (inputs()?, cargo(["deny", "--version"]));
+    let has_passed = read(PASSED).is_ok_and(|passed| passed.trim() == inputs);
+    if has_passed && !options.write && output(&mut version).is_err() {
+        println!("bans, licences and sources: passed before, see {PASSED}; advisories: LEFT OUT, cargo-deny is missing");
+        return Ok(());
     }
+    installed(&mut version, "cargo-deny", VERSION, &[])?;
     run_command(&mut cargo(["deny", "--workspace", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))?;
     if options.write {
         write(PASSED, &(inputs + "\n"))?;

@@ -9,7 +9,7 @@ mod report;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -18,6 +18,7 @@ use serde_json::Value;
 use self::report::Report;
 use crate::error::Error;
 use crate::options::{Output, positive};
+use crate::toolchain::{has_nightly, nightly, succeeds};
 use crate::workspace::{cargo, for_each_line, root, run as run_command};
 
 /// The targets, and their longest inputs in bytes. A script has more to do for each byte.
@@ -35,7 +36,6 @@ const TARGETS: [(&str, u32); 12] = [
     ("dedup", 1_024),
     ("store", 2_048),
 ];
-const TOOLCHAIN: &str = "nightly";
 /// The test that calls a target with files.
 const REPLAY: &str = "every_kept_input_passes";
 /// A file system in memory, where there is one.
@@ -82,26 +82,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     if findings.is_empty() { Ok(()) } else { Err(Error::Findings(findings)) }
 }
 
-/// `cargo` of the nightly toolchain, in the root of the workspace.
-fn nightly<const N: usize>(arguments: [&str; N]) -> Command {
-    let mut command = Command::new("rustup");
-    command.args(["run", TOOLCHAIN, "cargo"]).args(arguments).current_dir(root()).stdin(Stdio::null());
-    command
-}
-
 /// Checks that there is a nightly toolchain, and installs cargo-fuzz if it is missing.
 fn prepare() -> Result<(), Error> {
-    let is_there = |mut command: Command| {
-        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-        status.is_ok_and(|status| status.success())
-    };
-    if !is_there(nightly(["--version"])) {
-        return Err(Error::NoToolchain(TOOLCHAIN));
-    }
-    if is_there(nightly(["fuzz", "--version"])) {
+    has_nightly()?;
+    if succeeds(&mut nightly(&["fuzz", "--version"])) {
         return Ok(());
     }
-    eprintln!("fuzz: there is no cargo-fuzz: installing it");
+    eprintln!("cargo-fuzz is missing: installing it");
     run_command(&mut cargo(["install", "cargo-fuzz", "--locked"]))
 }
 
@@ -110,7 +97,7 @@ fn fuzz(target: &'static str, longest: u32, seconds: u64) -> Result<Report, Erro
     let corpus = format!("fuzz/corpus/{target}");
     std::fs::create_dir_all(root().join(&corpus))
         .map_err(|source| Error::Write { path: root().join(&corpus), source })?;
-    let mut command = nightly(["fuzz", "run", target, &corpus, &format!("fuzz/seeds/{target}"), "--"]);
+    let mut command = nightly(&["fuzz", "run", target, &corpus, &format!("fuzz/seeds/{target}"), "--"]);
     command.args(LIMITS).arg("-print_final_stats=1").arg(format!("-max_len={longest}"));
     command.arg(format!("-max_total_time={seconds}"));
     let dictionary = format!("fuzz/dictionaries/{target}.dict");

@@ -4,14 +4,13 @@
 //! process does and when it is killed, but not how far it has come by then. With `--outbox` the processes are relays of
 //! `consign-outbox-postgres` to real brokers, with `--servers` they are servers of which a command resubmits dead letters.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
-use crate::options::{Output, positive};
+use crate::options::{Output, positive, random_seed};
 use crate::workspace::{cargo, code, for_each_line};
 
 /// What kills, and what tells to end, with one run of the latter for so many of the former.
@@ -53,8 +52,7 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let cycles = options.cycles;
-    // A number that is accepted by `--seed`.
-    let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
+    let seed = options.seed.unwrap_or_else(random_seed);
     let (filters, what): (&[_], _) = match (options.outbox, options.servers) {
         (true, _) => (&OUTBOX, " --outbox"),
         (_, true) => (&SERVERS, " --servers"),

@@ -36,6 +36,7 @@ mod shuttle;
 mod source;
 mod space;
 mod spec;
+mod toolchain;
 mod workspace;
 
 use std::process::ExitCode;

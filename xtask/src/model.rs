@@ -5,13 +5,11 @@
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics. `SEED` sets the base that
 //! the seeds follow from.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::options::{Output, positive};
+use crate::options::{Output, positive, random_seed};
 use crate::workspace::{cargo, for_each_line};
 
 const IN_MEMORY: &str = "random_operations_agree_with_the_model";
@@ -52,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     }
     let ops = options.ops.unwrap_or(if options.long { OPS_LONG } else { OPS });
     let seeds = options.seeds;
-    let base = std::env::var("SEED").unwrap_or_else(|_| RandomState::new().build_hasher().finish().to_string());
+    let base = std::env::var("SEED").unwrap_or_else(|_| random_seed().to_string());
     eprintln!("base seed {base}");
     let in_memory = run_test(IN_MEMORY, &base, ops, seeds)?;
     let on_a_disk = run_test(ON_A_DISK, &base, (ops / DISK).max(1), seeds)?;

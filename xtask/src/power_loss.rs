@@ -4,13 +4,11 @@
 //!
 //! Built in the profile `checked`, so that the code is optimised and an overflow still panics.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use clap::Args;
 use serde_json::json;
 
 use crate::error::Error;
-use crate::options::{Output, positive};
+use crate::options::{Output, positive, random_seed};
 use crate::workspace::{cargo, for_each_line};
 
 /// Arguments of `cargo test` that choose the tests. The filter is the last.
@@ -30,7 +28,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
-    let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    let seed = options.seed.unwrap_or_else(random_seed);
     eprintln!("seed {seed}");
     let mut counts = Vec::new();
     counts.extend(counted(SIMULATED, seed, options.long)?);

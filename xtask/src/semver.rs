@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::error::Error;
 use crate::package::manifest::libraries;
+use crate::toolchain::installed;
 use crate::workspace::{cargo, metadata, output, root, run as run_command};
 
 /// A version that is known to build with the toolchain in use; a newer one may not.
@@ -32,10 +33,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         println!("LEFT OUT: there is no tag {TAGS} to compare with");
         return Ok(());
     };
-    if output(&mut cargo(["semver-checks", "--version"])).is_err() {
-        eprintln!("cargo-semver-checks is missing: installing {VERSION}");
-        run_command(&mut cargo(["install", "cargo-semver-checks", "--locked", "--debug", "--version", VERSION]))?;
-    }
+    installed(&mut cargo(["semver-checks", "--version"]), "cargo-semver-checks", VERSION, &[])?;
     // A crate that is newer than the baseline has nothing to compare with.
     names.retain(|package| is_in(&baseline, &package.name));
     if names.is_empty() {

@@ -4,7 +4,9 @@
 //! Entries of a table name theirs in a plain comment. A test that is ignored counts for nothing, and so does one that calls
 //! nothing.
 
+use crate::error::Error;
 use crate::spec::is_id;
+use crate::workspace::{read, root, rust_files};
 
 /// What one file names.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -23,6 +25,17 @@ pub(crate) struct Source {
     pub(crate) malformed_attacks: Vec<usize>,
     /// Tests whose names begin with an id.
     pub(crate) misnamed: Vec<String>,
+}
+
+/// What each file of the workspace names, by its path, in the order of the paths.
+pub(crate) fn all() -> Result<Vec<(String, Source)>, Error> {
+    let mut files = rust_files()?;
+    files.sort();
+    let source = |path: std::path::PathBuf| {
+        let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+        Ok((file, Source::read(&read(&path)?)))
+    };
+    files.into_iter().map(source).collect()
 }
 
 impl Source {

@@ -15,8 +15,8 @@ use serde_json::json;
 use self::{problem::Problem, run::Passed};
 use crate::error::Error;
 use crate::options::Output;
-use crate::source::Source;
-use crate::workspace::{read, root, rust_files, write};
+use crate::source;
+use crate::workspace::{read, write};
 
 const LIST: &str = "docs/attacks.toml";
 const PAGE: &str = "docs/attacks.md";
@@ -106,11 +106,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 /// The tests of all files, and the lines that are meant to name attacks and do not.
 fn tests() -> Result<(Tests, Vec<Problem>), Error> {
     let (mut tests, mut malformed) = (Tests::new(), Vec::new());
-    let mut files = rust_files()?;
-    files.sort();
-    for path in files {
-        let source = Source::read(&read(&path)?);
-        let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+    for (file, source) in source::all()? {
         for (attack, test) in source.attacks {
             tests.entry(attack).or_default().push(format!("{file}#{test}"));
         }

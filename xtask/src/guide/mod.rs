@@ -10,7 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::workspace::{cargo, output, read, root, run as run_command, write};
+use crate::folder::remove;
+use crate::toolchain::installed;
+use crate::workspace::{read, root, run as run_command, write};
 
 const SOURCE: &str = "docs/guide/src";
 const STAGED: &str = "target/guide";
@@ -19,21 +21,8 @@ const VERSION: &str = "0.5.4";
 
 pub(crate) fn run() -> Result<(), Error> {
     let pages = stage()?;
-    if output(&mut mdbook(&["--version"])).is_err() {
-        eprintln!("mdbook is missing: installing {VERSION}");
-        let install = [
-            "install",
-            "mdbook",
-            "--locked",
-            "--debug",
-            "--no-default-features",
-            "--features",
-            "search",
-            "--version",
-            VERSION,
-        ];
-        run_command(&mut cargo(install))?;
-    }
+    let options = ["--no-default-features", "--features", "search"];
+    installed(&mut mdbook(&["--version"]), "mdbook", VERSION, &options)?;
     run_command(&mut mdbook(&["build", STAGED]))?;
     println!("{pages} pages in {STAGED}/book/index.html");
     Ok(())
@@ -49,9 +38,7 @@ fn mdbook(arguments: &[&str]) -> std::process::Command {
 fn stage() -> Result<usize, Error> {
     let staged = root().join(STAGED);
     // The pages of an earlier run may be gone.
-    if staged.is_dir() {
-        fs::remove_dir_all(&staged).map_err(|source| Error::Write { path: staged.clone(), source })?;
-    }
+    remove(&staged)?;
     write(format!("{STAGED}/book.toml"), &read("docs/guide/book.toml")?)?;
     let (mut waiting, mut places) = (files(SOURCE)?, BTreeMap::new());
     let mut reference = BTreeSet::new();

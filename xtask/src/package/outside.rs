@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Manifest;
 use crate::error::Error;
+use crate::folder::remove;
 use crate::workspace::{cargo, output, read, root, run as run_command};
 
 /// What the quick start prints last.
@@ -19,7 +20,8 @@ pub(super) fn run(published: &[Manifest], metadata: &Value) -> Result<(), Error>
     let target = PathBuf::from(metadata["target_directory"].as_str().unwrap_or("target"));
     let (archives, folder) = (target.join("package"), target.join("outside"));
     let unpacked = folder.join("unpacked");
-    clear(&folder).and_then(|()| fs::create_dir_all(folder.join("src"))).map_err(failed(&folder))?;
+    remove(&folder)?;
+    fs::create_dir_all(folder.join("src")).map_err(failed(&folder))?;
     fs::create_dir_all(&unpacked).map_err(failed(&unpacked))?;
     for package in published {
         let archive = archives.join(format!("{}-{}.crate", package.name, package.version));
@@ -38,13 +40,6 @@ pub(super) fn run(published: &[Manifest], metadata: &Value) -> Result<(), Error>
         Ok(())
     } else {
         Err(Error::Package(vec![format!("it printed {printed}")]))
-    }
-}
-
-fn clear(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }
 

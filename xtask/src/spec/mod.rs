@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::error::Error;
 use crate::options::Output;
-use crate::source::Source;
-use crate::workspace::{read, root, rust_files};
+use crate::source::{self, Source};
+use crate::workspace::read;
 use exceptions::Exception;
 pub(crate) use problem::Problem;
 pub(crate) use semantics::is_id;
@@ -24,11 +24,7 @@ pub(crate) fn run(output: &Output) -> Result<(), Error> {
     let page = Page::read(&read(SEMANTICS)?);
     let exceptions = exceptions::parse(&read(EXCEPTIONS)?);
     let mut tests = Tests::default();
-    let mut files = rust_files()?;
-    files.sort();
-    for path in files {
-        let source = Source::read(&read(&path)?);
-        let file = path.strip_prefix(root()).unwrap_or(&path).display().to_string();
+    for (file, source) in source::all()? {
         tests.add(&file, source);
     }
     let report = Report::new(&page, &exceptions, tests);
