@@ -32,7 +32,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let (inputs, mut version) = (inputs()?, cargo(["deny", "--version"]));
     let has_passed = read(PASSED).is_ok_and(|passed| passed.trim() == inputs);
     if has_passed && !options.write && output(&mut version).is_err() {
-        println!("bans, licences and sources: passed before, see {PASSED}; advisories: LEFT OUT, cargo-deny is missing");
+        println!(
+            "bans, licences and sources: passed before, see {PASSED}; advisories: LEFT OUT, cargo-deny is missing"
+        );
         return Ok(());
     }
     installed(&mut version, "cargo-deny", VERSION, &[])?;
