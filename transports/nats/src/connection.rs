@@ -41,6 +41,7 @@ pub(crate) struct Inner {
     pub(crate) context: jetstream::Context,
     pub(crate) client: Client,
     pub(crate) timeout: Duration,
+    pub(crate) patience: Duration,
     pub(crate) namespace: String,
     /// The only server of the URL.
     server: Option<ServerAddress>,
@@ -93,6 +94,7 @@ impl Nats {
             client,
             context,
             timeout: options.timeout,
+            patience: options.patience,
             namespace: options.namespace.clone(),
             server: options.server.clone(),
             returned: Returned::default(),

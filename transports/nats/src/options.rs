@@ -25,11 +25,14 @@ pub struct Options {
     pub(crate) server: Option<ServerAddress>,
     /// The first pause and the longest.
     pub(crate) backoff: (Duration, Duration),
+    /// How long a returned message may be in transit.
+    pub(crate) patience: Duration,
 }
 
 pub(crate) const DAY: Duration = Duration::from_secs(24 * 3_600);
 pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(100);
 pub(crate) const MAX_BACKOFF: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_millis(300);
 /// The name of the client, which the server shows.
 const CLIENT_NAME: &str = "consign";
 /// How often a connection without traffic is checked. After two pings without an answer it counts as broken.
@@ -56,6 +59,7 @@ impl Options {
             synced: false,
             server: None,
             backoff: (FIRST_BACKOFF, MAX_BACKOFF),
+            patience: PATIENCE,
         }
     }
 
@@ -88,6 +92,14 @@ impl Options {
     /// random: by default 100 ms and 10 s, and a day at most. The attempts have no limit.
     pub fn backoff(mut self, first: Duration, max: Duration) -> Self {
         self.backoff = (first.min(DAY), max.min(DAY));
+        self
+    }
+
+    /// Sets how long a receiver that gets a returned message waits for an older one: by default 300 ms, and 5 s at most. It
+    /// is for tests on a slow server.
+    #[doc(hidden)]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
         self
     }
 

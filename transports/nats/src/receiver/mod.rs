@@ -77,6 +77,8 @@ pub struct NatsReceiver {
     is_broken: bool,
     cleanup: Option<JobPlace>,
     pending: Option<PendingRequest>,
+    /// Whether a returned message should come first, and since when the server has a request for it.
+    awaits: bool,
     awaits_since: Option<Instant>,
     /// Ends when the messages of a stopped receiver are released.
     stopping: Option<oneshot::Receiver<()>>,
@@ -84,8 +86,6 @@ pub struct NatsReceiver {
 
 /// More than the server delivers at once.
 const MANY: usize = 1 << 20;
-/// How long a returned message may be in transit.
-const PATIENCE: Duration = Duration::from_millis(300);
 
 impl Nats {
     /// Creates a receiver that locks messages.
@@ -147,6 +147,7 @@ impl NatsReceiver {
             is_broken: false,
             cleanup: source.inner.place(),
             pending: None,
+            awaits: false,
             awaits_since: None,
             stopping: None,
             source,
@@ -266,12 +267,14 @@ impl Receiver for NatsReceiver {
             }
             let has_taken = self.poll_messages(cx, max)?;
             self.poll_preparing(cx)?;
+            let has_awaited = self.awaits;
             if self.awaits_older(cx) {
                 if self.outstanding == 0 && self.asking.is_none() && self.preparing.is_empty() {
                     self.ask(1);
                     continue;
                 }
-                if has_taken {
+                // A receive that has begun to wait takes one message more.
+                if has_taken || !has_awaited {
                     continue;
                 }
                 return Poll::Pending;

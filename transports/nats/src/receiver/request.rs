@@ -25,6 +25,7 @@ impl NatsReceiver {
         let request = Request::new().payload(Bytes::from(payload)).inbox(self.inbox.clone());
         let (inner, next) = (Arc::clone(&self.source.inner), self.source.next());
         let inbox = self.subscriber.is_none().then(|| self.inbox.clone());
+        let awaits = self.awaits;
         (self.outstanding, self.has_begun) = (max, false);
         (self.asked_at, self.empty_at) = (Instant::now(), Instant::now());
         self.await_end();
@@ -35,6 +36,10 @@ impl NatsReceiver {
                     None => None,
                 };
                 inner.context.send_request(next, request).await.map_err(|error| Fault::broken(&error))?;
+                if awaits {
+                    // The patience for an older message begins when this has left.
+                    inner.client.flush().await.map_err(|error| Fault::broken(&error))?;
+                }
                 Ok(subscriber)
             };
             let in_time = tokio::time::timeout(inner.timeout, asked).await;

@@ -1,5 +1,7 @@
 //! JetStream as the suite sees it.
 
+use std::time::Duration;
+
 use consign::{
     Disposition,
     message::EntityPath,
@@ -18,6 +20,8 @@ pub(crate) struct JetStream {
 }
 
 const NAMESPACE: &str = "conformance";
+/// For a server that all cases use at the same time.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl JetStream {
     pub(crate) async fn connect(url: &str) -> Self {
@@ -29,7 +33,7 @@ impl JetStream {
 }
 
 fn options() -> Options {
-    Nats::options().namespace(NAMESPACE).server_syncs()
+    Nats::options().namespace(NAMESPACE).server_syncs().patience(PATIENCE)
 }
 
 impl Backend for JetStream {
