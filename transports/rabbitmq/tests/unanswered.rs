@@ -11,7 +11,7 @@ use consign::{
 use consign_conformance::faults::{Direction, How, Proxy, Trip};
 use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver, RabbitMqSender};
 
-use crate::support::Options;
+use crate::support::{Options, repeated};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -34,8 +34,9 @@ impl Late {
         let (credentials, rest) = url.split_once('@').expect("an address with credentials");
         let (server, host) = rest.split_once('/').expect("an address with a virtual host");
         let proxy = Proxy::to(socket(server).await).await.expect("a free port");
-        let options = support::options().timeout(Duration::from_millis(500));
-        let behind = options.connect(&format!("{credentials}@{}/{host}", proxy.address())).await.expect("a server");
+        let options = || support::options().timeout(Duration::from_millis(500));
+        let address = format!("{credentials}@{}/{host}", proxy.address());
+        let behind = repeated(async || options().connect(&address).await).await;
         let queue = support::unique("late");
         direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
         Some(Self { direct, proxy, behind, queue })
@@ -45,7 +46,7 @@ impl Late {
     async fn receiver(&self) -> RabbitMqReceiver {
         let mut receiver = self.behind.receiver(&self.queue).expect("a name");
         self.send("first").await;
-        receiver.receive_within(SOON).await.expect("a message").complete().await.expect("a lock");
+        repeated(async || receiver.receive_within(SOON).await).await.complete().await.expect("a lock");
         receiver.stopped().await;
         receiver
     }
@@ -57,7 +58,8 @@ impl Late {
     /// Receives the message after the late answer has come.
     async fn receives(self, mut receiver: RabbitMqReceiver) {
         self.proxy.freeze(false);
-        let received = receiver.receive_within(SOON).await.expect("a message that is not locked by the late answer");
+        // A message that is not locked by the late answer.
+        let received = repeated(async || receiver.receive_within(SOON).await).await;
         received.complete().await.expect("a lock");
         self.direct.delete(&self.queue).await.expect("a queue");
         self.behind.close().await.expect("an open connection");
@@ -125,18 +127,19 @@ struct Two {
 }
 
 impl Two {
-    async fn connect(options: Options) -> Option<Self> {
+    async fn connect(options: impl Fn() -> Options) -> Option<Self> {
         let direct = support::connect(support::options()).await?;
         let url = support::address();
         let (credentials, rest) = url.split_once('@').expect("an address with credentials");
         let (server, host) = rest.split_once('/').expect("an address with a virtual host");
         let proxy = Proxy::to(socket(server).await).await.expect("a free port");
         let address = format!("{credentials}@{},{server}/{host}", proxy.address());
-        let behind = options.connect(&address).await.expect("a server");
+        let behind = repeated(async || options().connect(&address).await).await;
         let queue = support::unique("late");
         direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
         let sender = behind.sender(&queue).expect("a name");
-        sender.send(Message::new("first")).await.expect("a queue");
+        // An attempt whose confirmation comes too late is stored too.
+        repeated(async || sender.send(Message::new("first")).await).await;
         Some(Self { direct, proxy, behind, queue, sender })
     }
 
@@ -153,7 +156,7 @@ impl Two {
 /// The deadline of a send ends while the first server still may answer.
 #[tokio::test]
 async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
-    let Some(two) = Two::connect(support::options().timeout(Duration::from_millis(500))).await else { return };
+    let Some(two) = Two::connect(|| support::options().timeout(Duration::from_millis(500))).await else { return };
     two.proxy.freeze(true);
     two.proxy.cut();
     two.sends().await;
@@ -162,8 +165,8 @@ async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
 /// The connection is open, as of a server that is out of memory.
 #[tokio::test]
 async fn a_connection_that_confirms_nothing_is_left() {
-    let options = support::options().timeout(Duration::from_millis(500));
-    let options = options.sends_in_flight(2).heartbeat(Duration::from_secs(60));
+    let options = || support::options().timeout(Duration::from_millis(500));
+    let options = || options().sends_in_flight(2).heartbeat(Duration::from_secs(60));
     let Some(two) = Two::connect(options).await else { return };
     two.proxy.freeze(true);
     let sending = (0..5).map(|_| two.sender.send(Message::new("stuck")));
@@ -178,10 +181,13 @@ async fn a_connection_that_confirms_nothing_is_left() {
 /// RabbitMQ may keep messages for a consumer that it has forgotten, until the channel closes.
 #[tokio::test]
 async fn a_receiver_without_messages_opens_another_channel() {
-    let options = support::options().timeout(Duration::from_millis(200));
+    let options = || support::options().timeout(Duration::from_millis(200));
     let Some(two) = Two::connect(options).await else { return };
     let mut receiver = two.behind.receiver(&two.queue).expect("a name");
-    receiver.receive_within(SOON).await.expect("a message").complete().await.expect("a lock");
+    repeated(async || receiver.receive_within(SOON).await).await.complete().await.expect("a lock");
+    while let Ok(another) = receiver.receive_within(Duration::from_millis(300)).await {
+        another.complete().await.expect("a lock");
+    }
     {
         let mut next = Box::pin(receiver.receive());
         let none = tokio::time::timeout(Duration::from_millis(300), &mut next);

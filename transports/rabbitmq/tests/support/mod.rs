@@ -5,6 +5,8 @@
 pub(crate) mod backend;
 pub(crate) mod node;
 
+use std::{fmt::Debug, time::Duration};
+
 use consign::transport::ErrorKind;
 use consign_conformance::left_out;
 pub(crate) use consign_rabbitmq::Options;
@@ -41,6 +43,17 @@ pub(crate) async fn connect(options: Options) -> Option<RabbitMq> {
             None
         }
         Err(error) => panic!("{error:?}"),
+    }
+}
+
+/// Repeats a call for 20 s at most, until it succeeds: one that precedes a test has its short timeout too.
+pub(crate) async fn repeated<T, E: Debug>(mut call: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let until = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        match call().await {
+            Ok(done) => return done,
+            Err(error) => assert!(tokio::time::Instant::now() < until, "{error:?}"),
+        }
     }
 }
 
