@@ -10,7 +10,7 @@ use consign::{
 };
 use futures_util::future::join_all;
 
-use crate::{MOMENT, SOON, connect, declared, end, path, settings, support};
+use crate::{SOON, connect, declared, end, path, settings, support};
 
 fn queue(settings: QueueSettings) -> EntitySettings {
     settings.into()
@@ -166,7 +166,7 @@ async fn a_topic_is_deleted_with_subscriptions_of_other_clients() {
 
 async fn arrives(transport: &DynTransport, from: &consign::message::EntityPath) -> Option<String> {
     let mut receiver = transport.receiver(from, ReceiveMode::ReceiveAndDelete).await.expect("a server");
-    let delivery = receiver.receive_within(MOMENT).await.ok()?;
+    let delivery = receiver.receive_within(SOON).await.ok()?;
     String::from_utf8(delivery.message.payload()?.to_vec()).ok()
 }
 
@@ -192,10 +192,15 @@ async fn rules_are_created_and_deleted_by_their_names_from_any_client() {
         sender.send(message).await.unwrap();
     }
     assert_eq!(arrives(&other, &audit).await.as_deref(), Some("large"));
-    assert_eq!(arrives(&other, &audit).await, None);
+    let marker = || Message::builder().subject("marker").build("marker").unwrap();
+    let marked = Rule::new("marked", CorrelationFilter::builder().subject("marker").build().unwrap()).unwrap();
+    other.create_rule(&audit, &marked).await.unwrap();
+    sender.send(marker()).await.unwrap();
+    assert_eq!(arrives(&other, &audit).await.as_deref(), Some("marker"), "and nothing before it");
     transport.delete_rule(&audit, "large").await.unwrap();
     sender.send(Message::builder().subject("large").build("late").unwrap()).await.unwrap();
-    assert_eq!(arrives(&other, &audit).await, None);
+    sender.send(marker()).await.unwrap();
+    assert_eq!(arrives(&other, &audit).await.as_deref(), Some("marker"), "and nothing before it");
 
     let sql = Rule::new("sql", SqlFilter::parse("quantity > 3").unwrap()).unwrap();
     assert_eq!(transport.create_rule(&audit, &sql).await.unwrap_err().kind(), ErrorKind::NotSupported);
