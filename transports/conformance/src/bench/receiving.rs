@@ -20,7 +20,7 @@ impl Bench<'_> {
         self.receive_within(self.timing.receive_wait, from, max).await
     }
 
-    pub(super) async fn receive_within(
+    pub(crate) async fn receive_within(
         &self,
         wait: Duration,
         from: &EntityPath,

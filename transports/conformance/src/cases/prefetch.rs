@@ -32,7 +32,7 @@ cases! {
 async fn take_all(bench: &Bench<'_>, queue: &EntityPath, count: usize) -> Result<Vec<Delivery<DynLease>>, Failure> {
     let mut held = Vec::new();
     while held.len() < count {
-        let taken = bench.try_receive(queue, count - held.len()).await?;
+        let taken = bench.receive_within(bench.arrival(), queue, count - held.len()).await?;
         ensure!(!taken.is_empty(), "{} messages of {count}, and no more", held.len());
         ensure!(taken.len() <= count - held.len(), "{} messages, which are too many", taken.len());
         held.extend(taken);
@@ -53,7 +53,7 @@ async fn a_receive_takes_no_more_than_requested(bench: &Bench<'_>) -> Verdict {
 async fn a_receive_does_not_wait_for_more(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    let taken = bench.try_receive(&queue, 10).await?;
+    let taken = bench.receive_within(bench.arrival(), &queue, 10).await?;
     ensure_eq!(texts(taken.iter().map(|delivery| &delivery.message)), ["a"]);
     Ok(())
 }
@@ -64,7 +64,7 @@ async fn a_receive_takes_several(bench: &Bench<'_>) -> Verdict {
     bench.send_bodies(&queue, ["a", "b", "c", "d", "e", "f"]).await?;
     let (mut held, mut most) = (Vec::new(), 0);
     while held.len() < 6 {
-        let taken = bench.try_receive(&queue, 6 - held.len()).await?;
+        let taken = bench.receive_within(bench.arrival(), &queue, 6 - held.len()).await?;
         ensure!(!taken.is_empty(), "{} messages of 6, and no more", held.len());
         most = most.max(taken.len());
         held.extend(taken);
