@@ -1,5 +1,7 @@
 //! Messages that a case expects, and completes or peeks at.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use consign::{
     Message,
     message::{EntityPath, SequenceNumber},
@@ -65,16 +67,44 @@ impl Bench<'_> {
         }
     }
 
-    /// Receives and completes all messages of a session, and returns the bodies.
+    /// Receives and completes all messages of a session, and returns the bodies. The first one must arrive within
+    /// [`Timing::arrival`].
     pub(crate) async fn drain_by<R: Receiver>(&self, receiver: &mut R) -> Result<Vec<String>, Failure> {
+        self.drain_by_count(1, receiver).await
+    }
+
+    /// As `drain_by`, where each of the first `count` has [`Timing::arrival`].
+    pub(crate) async fn drain_by_count<R: Receiver>(
+        &self,
+        count: usize,
+        receiver: &mut R,
+    ) -> Result<Vec<String>, Failure> {
+        self.drain_shared(count, receiver, &AtomicUsize::new(0)).await
+    }
+
+    /// As `drain_by_count`, by one of several receivers that have `count` messages together, and add up what they got.
+    pub(crate) async fn drain_shared<R: Receiver>(
+        &self,
+        count: usize,
+        receiver: &mut R,
+        drained: &AtomicUsize,
+    ) -> Result<Vec<String>, Failure> {
         let mut bodies = Vec::new();
-        let mut wait = self.timing.arrival;
-        while let Some(delivery) = receive_batch_within(wait, receiver, 1).await?.pop() {
-            bodies.push(text(&delivery.message));
-            delivery.complete().await?;
-            wait = self.timing.receive_wait;
+        loop {
+            let before = drained.load(Ordering::Relaxed);
+            let wait = if before < count { self.timing.arrival } else { self.timing.receive_wait };
+            if let Some(delivery) = receive_batch_within(wait, receiver, 1).await?.pop() {
+                drained.fetch_add(1, Ordering::Relaxed);
+                bodies.push(text(&delivery.message));
+                delivery.complete().await?;
+                continue;
+            }
+            // While another one got some, those that are left may come here.
+            let now = drained.load(Ordering::Relaxed);
+            if now == before || now >= count {
+                return Ok(bodies);
+            }
         }
-        Ok(bodies)
     }
 
     /// Returns everything that a peek shows, in its order.

@@ -39,7 +39,7 @@ async fn a_session_with_messages_is_accepted(bench: &Bench<'_>) -> Verdict {
     send(bench, &queue, [("one", "a"), ("one", "b")]).await?;
     let mut session = next(bench, &queue).await?;
     ensure_eq!(session.session_id(), "one");
-    ensure_eq!(bench.drain_by(&mut session).await?, ["a", "b"]);
+    ensure_eq!(bench.drain_by_count(2, &mut session).await?, ["a", "b"]);
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     future::poll_fn,
+    sync::atomic::AtomicUsize,
     task::{Context, Waker},
 };
 
@@ -287,7 +288,8 @@ async fn no_message_goes_to_two_receivers(bench: &Bench<'_>) -> Verdict {
         sender.send(Message::new(format!("{index:02}"))).await?;
     }
     let (mut one, mut two) = (bench.receiver(&queue).await?, bench.receiver(&queue).await?);
-    let (one, two) = join(bench.drain_by(&mut one), bench.drain_by(&mut two)).await;
+    let drained = AtomicUsize::new(0);
+    let (one, two) = join(bench.drain_shared(30, &mut one, &drained), bench.drain_shared(30, &mut two, &drained)).await;
     let mut all = [one?, two?].concat();
     all.sort();
     let sent: Vec<String> = (0..30).map(|index| format!("{index:02}")).collect();

@@ -137,8 +137,8 @@ async fn later_messages_go_to_the_holder(bench: &Bench<'_>) -> Verdict {
 async fn sessions_do_not_mix(bench: &Bench<'_>) -> Verdict {
     let queue = queue(bench).await?;
     send(bench, &queue, [("one", "a"), ("two", "x"), ("one", "b"), ("two", "y"), ("ONE", "z")]).await?;
-    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "two").await?).await?, ["x", "y"]);
-    ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "one").await?).await?, ["a", "b"]);
+    ensure_eq!(bench.drain_by_count(2, &mut accept(bench, &queue, "two").await?).await?, ["x", "y"]);
+    ensure_eq!(bench.drain_by_count(2, &mut accept(bench, &queue, "one").await?).await?, ["a", "b"]);
     ensure_eq!(bench.drain_by(&mut accept(bench, &queue, "ONE").await?).await?, ["z"]);
     Ok(())
 }
@@ -212,7 +212,7 @@ async fn an_abandoned_message_comes_next(bench: &Bench<'_>) -> Verdict {
         ensure_eq!((text(&delivery.message).as_str(), facts(&delivery.message)?.delivery_count), ("a", count));
         delivery.abandon().await?;
     }
-    ensure_eq!(bench.drain_by(&mut session).await?, ["a", "b"]);
+    ensure_eq!(bench.drain_by_count(2, &mut session).await?, ["a", "b"]);
     Ok(())
 }
 
