@@ -1,6 +1,10 @@
 //! Numbers: dense, and in the order of arrival.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
 use consign::{
     Message,
@@ -8,6 +12,7 @@ use consign::{
     transport::{Delivery, ReceiverExt, Sender},
 };
 use consign_postgres::{PostgresLease, PostgresReceiver};
+use tokio::time::{Instant, timeout};
 
 use crate::{Fixture, QUEUE, until};
 
@@ -41,19 +46,26 @@ async fn numbers_are_dense_however_many_receive() {
             futures_util::future::try_join_all((0..20).map(|_| sender.send(Message::new("a")))).await.unwrap();
         }
     };
+    let taken = AtomicUsize::new(0);
+    let until = Instant::now() + Duration::from_secs(60);
     let receiving = (1..=3).map(|width| {
-        let broker = postgres.clone();
+        let (broker, taken) = (postgres.clone(), &taken);
         async move {
             let (mut receiver, mut seen) = (broker.receiver(QUEUE).await.unwrap(), Vec::new());
-            while let Ok(Ok(batch)) =
-                tokio::time::timeout(Duration::from_secs(3), receiver.receive_batch(width * 7)).await
-            {
-                for delivery in batch {
-                    seen.push(delivery.message.received().unwrap().sequence_number.get());
-                    delivery.complete().await.unwrap();
+            loop {
+                match timeout(Duration::from_secs(3), receiver.receive_batch(width * 7)).await {
+                    Ok(batch) => {
+                        for delivery in batch.unwrap() {
+                            seen.push(delivery.message.received().unwrap().sequence_number.get());
+                            delivery.complete().await.unwrap();
+                            taken.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                    // And none came twice.
+                    Err(_) if taken.load(Ordering::Relaxed) >= MESSAGES => return seen,
+                    Err(_) => assert!(Instant::now() < until, "{taken:?} of {MESSAGES} came"),
                 }
             }
-            seen
         }
     });
     let (seen, ()) = tokio::join!(futures_util::future::join_all(receiving), sending);
