@@ -61,12 +61,21 @@ async fn sends_without_an_answer_leave_no_connection_at_the_server() {
     let Some(cluster) = Cluster::start_with(|_| "-c synchronous_standby_names=none".into()) else { return };
     let url = Cluster::url(cluster.address());
     let local = format!("{url}&options=-c%20synchronous_commit%3Dlocal");
-    let options = || Postgres::options().schema("waits").connections(1).timeout(Duration::from_millis(300));
+    let options = || Postgres::options().schema("waits").connections(1);
     let before = options().connect(&local).await.unwrap();
     before.migrate().await.unwrap();
     before.create_queue("queue", QueueSettings::default()).await.unwrap();
-    let waits = options().connect(&format!("{url}&application_name=waits")).await.unwrap();
-    let sender = waits.sender("queue").await.unwrap();
+    let waits = format!("{url}&application_name=waits");
+    // The short timeout is also that of what precedes the sends.
+    let connecting = tokio::time::timeout(Duration::from_secs(20), async {
+        loop {
+            let Ok(waits) = options().timeout(Duration::from_millis(300)).connect(&waits).await else { continue };
+            if let Ok(sender) = waits.sender("queue").await {
+                return (waits, sender);
+            }
+        }
+    });
+    let (_waits, sender) = connecting.await.expect("a connection");
     for _ in 0..6 {
         let error = sender.send(Message::new("a")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ServiceTimeout, "{error}");

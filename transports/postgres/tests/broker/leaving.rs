@@ -237,7 +237,7 @@ async fn a_dead_letter_of_a_users_transaction_is_forwarded_at_once() {
     transaction.commit().await.unwrap();
     drop(client);
     until(async || postgres.counts(QUEUE).await.unwrap().active == 1).await;
-    fixture.schema.end(&postgres).await;
+    fixture.schema.end().await;
 }
 
 /// A broker over connections that wait for locks as long as it takes, and which looks for itself once an hour.

@@ -13,7 +13,7 @@ use consign_postgres::{
     tokio_postgres::NoTls,
 };
 
-use crate::{Fixture, QUEUE, until};
+use crate::{Fixture, QUEUE, repeated, until};
 
 /// Ends the connections of a process, as a network does.
 pub(crate) async fn cut(fixture: &Fixture, application: &str) {
@@ -62,8 +62,8 @@ async fn the_messages_of_a_lost_process_come_back_uncounted() {
 async fn messages_that_are_locked_after_their_receive_was_given_up_are_released() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let name = format!("{}_late", fixture.schema);
-    let options = crate::options(&fixture.schema).timeout(Duration::from_millis(500));
-    let late = options.connect(&fixture.url_of(&name)).await.unwrap();
+    let options = || crate::options(&fixture.schema).timeout(Duration::from_millis(500));
+    let late = repeated(async || options().connect(&fixture.url_of(&name)).await).await;
     receive_late(fixture, late, &name).await;
 }
 
@@ -80,7 +80,7 @@ async fn messages_that_are_locked_late_without_a_holder_are_released() {
 
 /// By the process `late`, whose connections have that name.
 async fn receive_late(fixture: Fixture, late: Postgres, name: &str) {
-    let mut receiver = late.receiver(QUEUE).await.unwrap();
+    let mut receiver = repeated(async || late.receiver(QUEUE).await).await;
     fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
     // A statement of the process does not end by a limit or by a request to cancel it.
     fixture
@@ -218,7 +218,7 @@ async fn one_call_fails_when_all_idle_connections_are_lost() {
     let (credentials, rest) = fixture.url.split_once('@').unwrap();
     // Later connections pass by the proxy.
     let url = format!("{credentials}@{},{rest}", proxy.address());
-    let idle = crate::options(&fixture.schema).timeout(Duration::from_secs(2)).connect(&url).await.unwrap();
+    let idle = crate::options(&fixture.schema).timeout(Duration::from_secs(8)).connect(&url).await.unwrap();
     futures_util::future::join_all((0..4).map(|_| idle.counts(QUEUE))).await;
     assert_eq!(idle.pool().status().size, 4);
     proxy.freeze(true);
@@ -255,8 +255,10 @@ async fn a_receive_that_has_waited_locks_under_no_lost_holder() {
     assert!(before.iter().all(|holder| holder.is_some_and(|holder| holder > 0)), "{before:?}");
     sender.send(Message::new("b")).await.unwrap();
     let waiting = tokio::spawn(async move { receiver.receive_within(Duration::from_secs(20)).await.unwrap() });
-    // It waits for the place of the first.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    // It waits for the place of the first, and asks the server for nothing before.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
     proxy.refuse(true);
     proxy.cut();
     until(async || one.create_reply_queue().await.is_err()).await;

@@ -27,10 +27,13 @@ mod together;
 mod unreadable;
 mod upkeep;
 
-use std::{future::Future, net::SocketAddr, time::Duration};
+use std::{fmt::Debug, future::Future, net::SocketAddr, time::Duration};
 
 use consign::administration::QueueSettings;
-use consign_postgres::{Options, Postgres};
+use consign_postgres::{
+    Options, Postgres,
+    tokio_postgres::{self, NoTls},
+};
 
 use crate::server::Schema;
 
@@ -72,14 +75,22 @@ impl Fixture {
         tokio::net::lookup_host(address).await.unwrap().next().unwrap()
     }
 
+    /// Connects once more, with a timeout that also limits this.
+    async fn impatient(&self, options: impl Fn(&str) -> Options) -> Postgres {
+        repeated(async || options(&self.schema).connect(&self.url).await).await
+    }
+
     /// As another process has it.
     async fn other(&self) -> Postgres {
         options(&self.schema).connect(&self.url).await.unwrap()
     }
 
+    /// Over a connection of its own.
     async fn run(&self, sql: &str) {
-        let sql = sql.replace("{s}", &self.schema);
-        self.postgres.pool().get().await.unwrap().batch_execute(&sql).await.unwrap();
+        let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.unwrap();
+        let driving = tokio::spawn(connection);
+        client.batch_execute(&sql.replace("{s}", &self.schema)).await.unwrap();
+        driving.abort();
     }
 
     /// Whether a statement with this function or table of the schema waits for a lock.
@@ -92,7 +103,7 @@ impl Fixture {
     }
 
     async fn end(self) {
-        self.schema.end(&self.postgres).await;
+        self.schema.end().await;
     }
 }
 
@@ -103,10 +114,25 @@ fn options(schema: &str) -> Options {
 
 /// Waits until `condition` holds, for 20 s at most.
 async fn until<F: Future<Output = bool>>(condition: impl Fn() -> F) {
-    let waited = tokio::time::timeout(Duration::from_secs(20), async {
+    until_within(Duration::from_secs(20), condition).await;
+}
+
+async fn until_within<F: Future<Output = bool>>(longest: Duration, condition: impl Fn() -> F) {
+    let waited = tokio::time::timeout(longest, async {
         while !condition().await {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     });
     waited.await.expect("it did not become true");
+}
+
+/// Repeats a call for 20 s at most, until it succeeds: one that precedes a test has its short timeout too.
+async fn repeated<T, E: Debug>(mut call: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let until = tokio::time::Instant::now() + Duration::from_secs(20);
+    loop {
+        match call().await {
+            Ok(done) => return done,
+            Err(error) => assert!(tokio::time::Instant::now() < until, "{error:?}"),
+        }
+    }
 }

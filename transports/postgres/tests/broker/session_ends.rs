@@ -25,7 +25,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{Fixture, QUEUE, until};
+use crate::{Fixture, QUEUE, repeated, until};
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -285,7 +285,7 @@ async fn a_session_whose_accept_has_lost_its_answer_is_given_up() {
     let pool = Pool::builder(Manager::new(config, NoTls)).max_size(1).build().unwrap();
     let options = crate::options(&fixture.schema).poll_every(Duration::from_secs(3_600));
     let wrapped = options.timeout(Duration::from_millis(500)).wrap(pool).unwrap();
-    let mut sessions = wrapped.sessions(QUEUE).await.unwrap();
+    let mut sessions = repeated(async || wrapped.sessions(QUEUE).await).await;
     send(&fixture.postgres, "first").await;
     is_deaf.store(true, Ordering::Relaxed);
     let accepting = tokio::spawn(async move { sessions.next_within(LONG).await.map(drop) });
@@ -311,7 +311,7 @@ async fn a_session_that_is_locked_after_its_accept_was_given_up_is_given_up() {
         let pool = Pool::builder(Manager::new(config, NoTls)).max_size(2).build().unwrap();
         let options = crate::options(&fixture.schema).poll_every(Duration::from_secs(3_600));
         let wrapped = options.timeout(Duration::from_millis(500)).wrap(pool).unwrap();
-        let mut sessions = wrapped.sessions(QUEUE).await.unwrap();
+        let mut sessions = repeated(async || wrapped.sessions(QUEUE).await).await;
         let client = fixture.postgres.pool().get().await.unwrap();
         client.batch_execute(&format!("BEGIN; SELECT FROM {}.numbers FOR UPDATE", fixture.schema)).await.unwrap();
         send(&fixture.postgres, "first").await;

@@ -10,14 +10,14 @@ use consign::{
 };
 use consign_conformance::log::Lines;
 
-use crate::{Fixture, QUEUE, options, until};
+use crate::{Fixture, QUEUE, options, repeated, until};
 
 const TOPIC: &str = "topic";
 const ONE: &str = "topic/Subscriptions/one";
 
 /// A topic, each copy of which takes a while.
 async fn with_slow_topic(timeout: Duration, copy: Duration) -> Option<Fixture> {
-    let fixture = Fixture::with(QueueSettings::default(), |schema| options(schema).timeout(timeout)).await?;
+    let mut fixture = Fixture::new(QueueSettings::default()).await?;
     fixture.postgres.create_topic(TOPIC, TopicSettings::default()).await.unwrap();
     fixture.postgres.create_subscription(TOPIC, "one", SubscriptionSettings::default()).await.unwrap();
     let seconds = copy.as_secs_f64();
@@ -31,6 +31,7 @@ async fn with_slow_topic(timeout: Duration, copy: Duration) -> Option<Fixture> {
             CREATE TRIGGER slow BEFORE INSERT ON {{s}}.plain FOR EACH ROW EXECUTE FUNCTION {{s}}.slow()"
         ))
         .await;
+    fixture.postgres = fixture.impatient(|schema| options(schema).timeout(timeout)).await;
     Some(fixture)
 }
 
@@ -39,7 +40,7 @@ async fn with_slow_topic(timeout: Duration, copy: Duration) -> Option<Fixture> {
 async fn copies_that_take_longer_than_the_timeout_are_stored() {
     let Some(fixture) = with_slow_topic(Duration::from_secs(2), Duration::from_millis(150)).await else { return };
     let batch: Vec<Message> = (0..20).map(|n| Message::new(format!("{n}"))).collect();
-    let sender = fixture.postgres.sender(TOPIC).await.unwrap();
+    let sender = repeated(async || fixture.postgres.sender(TOPIC).await).await;
     sender.send_batch(batch.into_iter().collect::<Batch>()).await.unwrap();
     until(async || fixture.postgres.counts(ONE).await.is_ok_and(|counts| counts.active == 20)).await;
     fixture.end().await;
@@ -50,7 +51,7 @@ async fn copies_that_take_longer_than_the_timeout_are_stored() {
 async fn an_entity_that_cannot_forward_for_long_is_logged() {
     let (lines, _guard) = Lines::capture();
     let Some(fixture) = with_slow_topic(Duration::from_millis(500), Duration::from_secs(1)).await else { return };
-    fixture.postgres.sender(TOPIC).await.unwrap().send(Message::new("a")).await.unwrap();
+    repeated(async || fixture.postgres.sender(TOPIC).await?.send(Message::new("a")).await).await;
     let is_logged = |line: &String| line.contains("WARN") && line.contains("several attempts to forward");
     until(async || lines.all().iter().any(is_logged)).await;
     fixture.end().await;
@@ -60,15 +61,15 @@ async fn an_entity_that_cannot_forward_for_long_is_logged() {
 #[tokio::test]
 async fn sweeps_that_fail_for_long_are_logged() {
     let (lines, _guard) = Lines::capture();
-    let options = |schema: &str| options(schema).timeout(Duration::from_millis(500));
-    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let Some(mut fixture) = Fixture::new(QueueSettings::default()).await else { return };
     fixture
         .run(
             "CREATE OR REPLACE FUNCTION {s}.sweep(p_grace_ms bigint) RETURNS SETOF bigint LANGUAGE plpgsql AS $$
             BEGIN RAISE EXCEPTION 'busy' USING ERRCODE = '55P03'; END $$",
         )
         .await;
-    let _receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    fixture.postgres = fixture.impatient(|schema| options(schema).timeout(Duration::from_millis(500))).await;
+    let _receiver = repeated(async || fixture.postgres.receiver(QUEUE).await).await;
     let is_logged = |line: &String| line.contains("WARN") && line.contains("the sweep failed");
     until(async || lines.all().iter().any(is_logged)).await;
     fixture.end().await;
@@ -77,8 +78,7 @@ async fn sweeps_that_fail_for_long_are_logged() {
 /// Rules: K-338.
 #[tokio::test]
 async fn a_schedule_ends_when_messages_before_it_have_no_number() {
-    let options = |schema: &str| options(schema).timeout(Duration::from_millis(500));
-    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     // As many as are before it, they never have one.
     fixture
         .run(
@@ -86,7 +86,8 @@ async fn a_schedule_ends_when_messages_before_it_have_no_number() {
             LANGUAGE plpgsql AS $$ BEGIN RETURN ARRAY[NULL::bigint]; END $$",
         )
         .await;
-    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let impatient = fixture.impatient(|schema| options(schema).timeout(Duration::from_millis(500))).await;
+    let sender = repeated(async || impatient.sender(QUEUE).await).await;
     let later = Timestamp::from_millis(fixture.postgres.now().await.unwrap().as_millis() + 3_600_000);
     let scheduled = sender.schedule(vec![Message::new("a")], later);
     let scheduled = tokio::time::timeout(Duration::from_secs(20), scheduled).await.expect("it goes on");

@@ -20,7 +20,7 @@ use consign::{
         Delivery, DynLease, DynReceiver, DynTransport, ReceiveMode, ReceiverExt, Sender, Transport, TransportRegistry,
     },
 };
-use consign_postgres::{Postgres, connector};
+use consign_postgres::connector;
 
 use crate::server::Schema;
 
@@ -55,7 +55,7 @@ impl Fixture {
     }
 
     async fn end(self) {
-        self.schema.end(self.transport.extension::<Postgres>().unwrap()).await;
+        self.schema.end().await;
     }
 }
 

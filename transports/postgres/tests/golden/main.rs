@@ -52,7 +52,7 @@ impl Fixture {
     }
 
     async fn end(self) {
-        self.schema.end(&self.postgres).await;
+        self.schema.end().await;
     }
 }
 

@@ -104,7 +104,7 @@ async fn a_filled_store_of_each_version_is_migrated() {
     for (rows, version) in FORMATS.iter().zip(1..) {
         let Some((postgres, _raw, schema)) = migrated(version, rows, "SELECT 1").await else { return };
         golden::assert_same("received", &received(&postgres).await, &expected());
-        schema.end(&postgres).await;
+        schema.end().await;
     }
 }
 
@@ -148,7 +148,7 @@ async fn every_state_is_migrated(version: usize) {
     let error = client.query(&old, &[]).await.unwrap_err();
     assert!(error.as_db_error().unwrap().message().contains("update the library"), "{error}");
     drop(client);
-    schema.end(&postgres).await;
+    schema.end().await;
 }
 
 /// What version 3 has of the common path: two messages of one lock, one of which was completed, and two that wait, of a send
@@ -211,5 +211,5 @@ async fn messages_of_the_common_path_are_migrated() {
     let error = client.batch_execute(&late).await.unwrap_err();
     assert_eq!(error.as_db_error().unwrap().constraint(), Some("messages_are_not_plain"), "{error}");
     drop(client);
-    schema.end(&postgres).await;
+    schema.end().await;
 }

@@ -52,7 +52,7 @@ impl InPostgres {
     }
 
     pub(crate) async fn drop_schema(self) {
-        self.schema.end(&self.postgres).await;
+        self.schema.end().await;
     }
 }
 

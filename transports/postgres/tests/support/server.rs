@@ -3,10 +3,7 @@
 use std::{fmt, ops::Deref, thread};
 
 use consign_conformance::left_out;
-use consign_postgres::{
-    Postgres,
-    tokio_postgres::{self, NoTls, error::SqlState},
-};
+use consign_postgres::tokio_postgres::{self, NoTls, error::SqlState};
 
 const DEFAULT: &str = "postgresql://consign_test:consign_test@127.0.0.1:5432/consign_test";
 
@@ -37,13 +34,16 @@ impl Schema {
         Self { name, url: url.to_owned(), is_there: true }
     }
 
-    /// Brokers go on sweeping meanwhile. PostgreSQL ends one of two that wait for each other, and it may be this one.
-    pub(crate) async fn end(mut self, postgres: &Postgres) {
-        let client = postgres.pool().get().await.unwrap();
+    /// Brokers go on sweeping meanwhile. PostgreSQL ends one of two that wait for each other, and it may be this one. The
+    /// connection is its own: those of a test may have a short timeout.
+    pub(crate) async fn end(mut self) {
+        let (client, connection) = tokio_postgres::connect(&self.url, NoTls).await.unwrap();
+        let driving = tokio::spawn(connection);
         let drop = format!("SET lock_timeout = '30s'; DROP SCHEMA {} CASCADE", self.name);
         while let Err(error) = client.batch_execute(&drop).await {
             assert_eq!(error.code(), Some(&SqlState::T_R_DEADLOCK_DETECTED), "{error}");
         }
+        driving.abort();
         self.is_there = false;
     }
 
