@@ -82,7 +82,7 @@ async fn the_next_host_is_used_when_one_does_not_answer() {
     let Some(fixture) = Fixture::new().await else { return };
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = with_hosts_before(&fixture.url(), &silent.local_addr().unwrap().to_string());
-    let transport = connect(&format!("{url}&timeout=2s&target_session_attrs=read-write")).await.unwrap();
+    let transport = connect(&format!("{url}&timeout=8s&target_session_attrs=read-write")).await.unwrap();
     assert!(transport.list().await.unwrap().is_empty());
     fixture.end().await;
 }
@@ -94,7 +94,7 @@ async fn the_next_host_is_used_when_one_does_not_answer_any_more() {
     let address = tokio::net::lookup_host(address).await.unwrap().next().unwrap();
     let proxy = Proxy::to(address).await.unwrap();
     let url = with_hosts_before(&fixture.url(), &proxy.address().to_string());
-    let transport = connect(&format!("{url}&timeout=2s&target_session_attrs=read-write")).await.unwrap();
+    let transport = connect(&format!("{url}&timeout=8s&target_session_attrs=read-write")).await.unwrap();
     proxy.freeze(true);
     drop(transport.extension::<Postgres>().unwrap().pool().retain(|_, _| false));
     assert!(transport.list().await.unwrap().is_empty());
