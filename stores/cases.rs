@@ -30,12 +30,19 @@ pub(crate) async fn begin<S: DedupStore>(store: &S, id: &[u8]) -> Begin<S::Token
     store.begin(DedupKey::new("orders", id), LEASE).await.unwrap()
 }
 
+/// Reserves an id that is unknown. What has ended may be there for a moment, and has no time left.
 pub(crate) async fn reserve<S: DedupStore>(store: &S, id: &[u8]) -> S::Token {
-    match begin(store, id).await {
-        Begin::New(token) => token,
-        Begin::InProgress { left } => panic!("reserved for {left:?}"),
-        Begin::Committed => panic!("committed"),
-    }
+    let reserving = async {
+        loop {
+            match begin(store, id).await {
+                Begin::New(token) => return token,
+                Begin::InProgress { left } if left.is_zero() => tokio::task::yield_now().await,
+                Begin::InProgress { left } => panic!("reserved for {left:?}"),
+                Begin::Committed => panic!("committed"),
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), reserving).await.expect("an id whose time has ended")
 }
 
 pub(crate) async fn commit<S: DedupStore>(store: &S, id: &[u8]) {
