@@ -114,7 +114,9 @@ impl Bench {
 }
 
 async fn open(name: &str, settings: impl FnOnce(Builder) -> Builder) -> PostgresStore {
-    let builder = settings(PostgresStore::builder(WINDOW).table(Table::new(name).unwrap()));
+    // A test that makes many calls at once, or runs beside others, is no outage.
+    let builder = PostgresStore::builder(WINDOW).table(Table::new(name).unwrap()).timeout(Duration::from_secs(60));
+    let builder = settings(builder);
     let mut config = config();
     builder.connect(config.application_name(name).clone(), NoTls).await.unwrap()
 }
