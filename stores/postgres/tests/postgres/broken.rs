@@ -2,6 +2,7 @@
 
 use std::{
     error::Error,
+    fmt::Debug,
     future::{Future, pending},
     net::SocketAddr,
     sync::Arc,
@@ -14,7 +15,7 @@ use consign::{
 };
 use consign_conformance::{faults::Proxy, log::Lines};
 use consign_store_postgres::{
-    NoAnswer, PostgresStore, Table,
+    Builder, NoAnswer, PostgresStore, Table,
     tokio_postgres::{Config, NoTls, config::Host},
 };
 use futures_util::future::join_all;
@@ -123,6 +124,27 @@ fn through(bench: &Bench, ports: &[u16]) -> Config {
     through
 }
 
+/// Repeats a call for 30 s at most, until it succeeds: one that precedes a test has its short timeout too.
+async fn repeated<T, E: Debug>(mut call: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        match call().await {
+            Ok(done) => return done,
+            Err(error) => assert!(Instant::now() < until, "{error:?}"),
+        }
+    }
+}
+
+/// A store over the table, with a timeout that is also that of connecting.
+async fn impatient(bench: &Bench, mut config: Config, short: impl Fn(Builder) -> Builder) -> PostgresStore {
+    config.application_name(&bench.name);
+    repeated(async || {
+        let builder = short(PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap()));
+        builder.connect(config.clone(), NoTls).await
+    })
+    .await
+}
+
 /// A firewall before the database: it forgets the connections that there are, and does not tell the two ends.
 struct Firewall {
     port: u16,
@@ -162,7 +184,9 @@ async fn idle_connections_that_a_firewall_has_dropped_silently_are_replaced() {
     let firewall = Firewall::new(server().await).await;
     let through = through(&bench, &[firewall.port]);
     let table = Table::new(&bench.name).unwrap();
-    let store = PostgresStore::builder(WINDOW).table(table).connect(through, NoTls).await.unwrap();
+    // A check has a fifth of it.
+    let builder = PostgresStore::builder(WINDOW).table(table).timeout(Duration::from_secs(20));
+    let store = builder.connect(through, NoTls).await.unwrap();
     let ids: Vec<_> = (0..8_u8).map(|id| [id]).collect();
     let tokens = join_all(ids.iter().map(|id| reserve(&store, id))).await;
     // Longer than a connection may be idle without a check.
@@ -172,7 +196,7 @@ async fn idle_connections_that_a_firewall_has_dropped_silently_are_replaced() {
     for result in join_all(tokens.iter().map(|token| store.commit(token))).await {
         result.unwrap();
     }
-    assert!(began.elapsed() < Duration::from_secs(4), "each waited for one check at most: {:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(16), "each waited for one check at most: {:?}", began.elapsed());
     for id in &ids {
         assert!(is_committed(bench.store(), id).await);
     }
@@ -185,7 +209,7 @@ async fn a_host_that_accepts_connections_and_does_not_answer_is_left_for_the_nex
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ports = [silent.local_addr().unwrap().port(), server().await.port()];
     let builder =
-        PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap()).timeout(Duration::from_secs(2));
+        PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap()).timeout(Duration::from_secs(8));
     let store = builder.connect(through(&bench, &ports), NoTls).await.unwrap();
     store.commit(&reserve(&store, b"a").await).await.unwrap();
     assert!(is_committed(bench.store(), b"a").await);
@@ -260,8 +284,15 @@ async fn a_database_that_is_not_there_or_says_nothing_is_unavailable() {
 #[tokio::test]
 async fn a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_another_connection() {
     let Some(bench) = Bench::new().await else { return };
-    let impatient = bench.open(|builder| builder.connections(1).timeout(Duration::from_millis(800))).await;
-    let token = reserve(&impatient, b"a").await;
+    let impatient =
+        impatient(&bench, support::config(), |builder| builder.connections(1).timeout(Duration::from_millis(800)));
+    let impatient = impatient.await;
+    // What an attempt has reserved too late is forgotten.
+    let token = repeated(async || match impatient.begin(DedupKey::new("orders", b"a"), LEASE).await {
+        Ok(Begin::New(token)) => Ok(token),
+        other => Err(format!("{:?}", other.err())),
+    });
+    let token = token.await;
     with_table_locked(&bench, async {
         let error = impatient.commit(&token).await.unwrap_err();
         assert_eq!(error.source().unwrap().downcast_ref(), Some(&NoAnswer::TooLate));
@@ -276,7 +307,8 @@ async fn a_request_that_waits_too_long_is_unavailable_and_the_next_one_has_anoth
 async fn the_server_ends_a_statement_that_is_given_up() {
     let Some(bench) = Bench::new().await else { return };
     let name = &bench.name;
-    let store = bench.open(|builder| builder.timeout(Duration::from_millis(200))).await;
+    let short = |builder: Builder| builder.timeout(Duration::from_millis(200));
+    let store = impatient(&bench, support::config(), short).await;
     let slow = format!(
         "CREATE FUNCTION {name}_slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$; \
          CREATE TRIGGER slow BEFORE INSERT ON {name} EXECUTE FUNCTION {name}_slow()"
@@ -304,9 +336,8 @@ async fn the_log_says_why_an_id_is_not_reserved() {
     let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new().await else { return };
     let proxy = Proxy::to(server().await).await.unwrap();
-    let builder = PostgresStore::builder(WINDOW).table(Table::new(&bench.name).unwrap());
-    let builder = builder.timeout(Duration::from_millis(200));
-    let store = builder.connect(through(&bench, &[proxy.address().port()]), NoTls).await.unwrap();
+    let short = |builder: Builder| builder.timeout(Duration::from_millis(200));
+    let store = impatient(&bench, through(&bench, &[proxy.address().port()]), short).await;
     proxy.freeze(true);
     let layer = DedupLayer::new(store, "orders");
     let stack = layer.layer(service_fn(async |_: Message| Ok::<_, BoxError>(Disposition::Complete)));
