@@ -101,6 +101,22 @@ impl Shell {
         objects(&ran.out).iter().map(|message| message["body"]["text"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// The messages that are there, which this removes. A server that is slow pauses: it goes on until `are_all`, and then looks
+    /// once more, for what is there twice.
+    pub(crate) fn drain(&self, entity: &str, timeout: &str, are_all: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+        let (mut all, mut left) = (Vec::new(), 60);
+        loop {
+            let is_last = left == 0 || are_all(&all);
+            let ran = self.run(&["receive", entity, "--all", "--timeout", timeout, "--json"]);
+            assert!(matches!(ran.code, Some(0 | 7)), "{ran:?}");
+            all.extend(objects(&ran.out));
+            if is_last {
+                return all;
+            }
+            left -= 1;
+        }
+    }
+
     /// Dead-letters the first messages of a queue.
     pub(crate) fn dead_letter(&self, queue: &str, count: usize, reason: &str) {
         let count = count.to_string();

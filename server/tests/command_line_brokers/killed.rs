@@ -1,4 +1,7 @@
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use serde_json::Value;
 
@@ -51,10 +54,11 @@ async fn a_killed_resubmission_loses_nothing() {
             }
             assert!(runs < 60, "{name}: {ran:?}");
         };
-        let ran = shell.run(&["receive", &queue, "--all", "--timeout", "2s", "--json"]);
+        let first = |message: &Value| message["properties"]["x-original-message-id"].as_str().unwrap().to_owned();
+        let are_all = |messages: &[Value]| messages.iter().map(first).collect::<HashSet<_>>().len() >= COUNT;
         let mut copies: HashMap<String, Vec<Value>> = HashMap::new();
-        for message in objects(&ran.out) {
-            let first = message["properties"]["x-original-message-id"].as_str().unwrap().to_owned();
+        for message in shell.drain(&queue, "2s", are_all) {
+            let first = first(&message);
             copies.entry(first).or_default().push(message["message_id"].clone());
         }
         let doubled = copies.values().map(|ids| ids.len() - 1).sum::<usize>();
