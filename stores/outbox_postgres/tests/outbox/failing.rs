@@ -283,7 +283,7 @@ async fn a_batch_has_a_message_or_as_many_as_fit_into_8_mib() {
 }
 
 /// Rules: X-47.
-/// The pauses between nine connections would otherwise be 12 s at least.
+/// The pauses between fourteen connections would otherwise be 36 s at least.
 #[tokio::test]
 async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short_pause() {
     let Some(bench) = Bench::new().await else { return };
@@ -295,7 +295,7 @@ async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short
     let second = Running::start(bench.relay(Healthy::default()));
     let began = Instant::now();
     let mut ended = 0;
-    for _ in 0..9 {
+    for _ in 0..14 {
         let standby = format!(
             "pg_stat_activity WHERE application_name = '{{t}}' AND pid NOT IN ({holder}, {ended}) \
              AND (query LIKE 'SELECT pg_try_advisory_lock%' OR query LIKE 'WITH lock AS%')"
@@ -304,7 +304,7 @@ async fn a_relay_that_waits_for_the_lock_of_another_connects_again_after_a_short
         let sql = format!("SELECT pid, pg_terminate_backend(pid) FROM {standby}").replace("{t}", &bench.name);
         ended = bench.client.query_one(&sql, &[]).await.unwrap().get(0);
     }
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
     first.stop().await;
     second.stop().await;
     bench.end().await;
