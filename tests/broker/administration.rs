@@ -4,14 +4,16 @@ use std::{task::Poll, time::Duration};
 
 use consign::{
     Disposition, Message,
-    administration::{EntityKind, QueueSettings, Status, SubscriptionSettings, TopicSettings},
+    administration::{
+        Administration, EntityKind, EntitySettings, QueueSettings, Status, SubscriptionSettings, TopicSettings,
+    },
     broker::Queue,
-    message::{Field, SequenceNumber},
-    rules::Rule,
+    message::{EntityPath, Field, SequenceNumber},
+    rules::{ManageRules, Rule},
     settlement::DeadLetterReason,
     transport::{ErrorKind, Lease, ReceiverExt},
 };
-use tokio_test::task;
+use tokio_test::{block_on, task};
 
 use crate::{
     namespace::{Namespace, almost, bodies, counts, numbers, peek, publish, receive, send, try_send, try_take},
@@ -321,6 +323,48 @@ fn an_update_holds_from_then_on() {
     assert_eq!(bodies(&queue), ["before"]);
     receive(&queue).abandon().ok();
     assert_eq!(counts(&queue), [0, 0, 0, 0, 1]);
+}
+
+/// By the traits that all brokers implement.
+#[test]
+fn entities_of_each_kind_are_managed_without_knowing_the_broker() {
+    let Namespace { broker, .. } = Namespace::new();
+    let cases: [(&str, EntitySettings, EntitySettings); 3] = [
+        ("orders", settings().into(), settings().max_delivery_count(3).into()),
+        ("events", TopicSettings::default().into(), TopicSettings::default().max_message_size(9).into()),
+        (
+            "events/Subscriptions/audit",
+            SubscriptionSettings::default().into(),
+            SubscriptionSettings::default().max_delivery_count(3).into(),
+        ),
+    ];
+    let cases = cases.map(|(path, before, after)| (EntityPath::new(path).unwrap(), before, after));
+    for (path, before, after) in &cases {
+        let settings = || block_on(Administration::settings(&broker, path)).unwrap();
+        let update = || kind(block_on(Administration::update(&broker, path, after)));
+        assert_eq!(update(), Some(ErrorKind::EntityNotFound), "{path}");
+        block_on(Administration::create(&broker, path, before)).unwrap();
+        assert_eq!(
+            kind(block_on(Administration::create(&broker, path, before))),
+            Some(ErrorKind::AlreadyExists),
+            "{path}"
+        );
+        assert_eq!(settings(), *before);
+        assert_eq!((update(), settings()), (None, after.clone()));
+        block_on(Administration::declare(&broker, path, after)).unwrap();
+        assert!(block_on(Administration::declare(&broker, path, before)).is_err(), "{path}");
+        assert_eq!(block_on(Administration::counts(&broker, path)).unwrap().active, 0);
+    }
+    assert_eq!(block_on(Administration::list(&broker)).unwrap(), broker.entities());
+
+    let [(queue, ..), (topic, ..), (subscription, ..)] = &cases;
+    block_on(ManageRules::create_rule(&broker, subscription, &sql("few", "1 = 0"))).unwrap();
+    block_on(ManageRules::delete_rule(&broker, subscription, Rule::DEFAULT_NAME)).unwrap();
+    assert_eq!(block_on(ManageRules::rules(&broker, subscription)).unwrap(), [sql("few", "1 = 0")]);
+    for path in [subscription, topic, queue] {
+        block_on(Administration::delete(&broker, path)).unwrap();
+        assert_eq!(kind(block_on(Administration::settings(&broker, path))), Some(ErrorKind::EntityNotFound), "{path}");
+    }
 }
 
 #[test]

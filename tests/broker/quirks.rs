@@ -17,6 +17,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn queue(quirks: Quirks) -> (Arc<ManualClock>, Queue) {
     let clock = Arc::new(ManualClock::new(START));
     let broker = Broker::with_quirks(Arc::clone(&clock), quirks);
+    assert_eq!(broker.quirks(), quirks);
     let queue = broker.create_queue("orders", settings()).unwrap();
     (clock, queue)
 }
