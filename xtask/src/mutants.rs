@@ -1,12 +1,12 @@
 //! `cargo xtask mutants`: a random sample of the mutants of one crate, each against the tests of that crate, by cargo-mutants.
-//! Those that these tests miss are tried again against the programs in `tests` that are about the crate.
+//! Those that these tests miss are tried again against the programs in `tests` that are about the crate; of the broker, most the
+//! other way round.
 //!
 //! The mutants are built in a copy of the workspace, so that an interrupted run leaves no defect in the sources. The copy stays,
 //! and with it an incremental build. Doctests are not run, because cargo-nextest does not run them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -14,18 +14,25 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::options::{Output, positive};
+use crate::options::{Output, positive, random_seed};
+use crate::toolchain::installed;
 use crate::workspace::{cargo, output, read, root, run as run_command, write};
 
 /// A version that is known to build with the toolchain in use; a newer one may not.
 const VERSION: &str = "27.1.0";
 const FOLDER: &str = "target/mutants";
+/// Of each random test. The tests of `consign-codecs` would take minutes with their own numbers.
+const CASES: &str = "300";
 /// Programs in `tests` that are about one crate. They take longer to build, so that only what a crate's own tests miss gets there.
 const PROGRAMS: [(&str, &[&str]); 3] = [
-    ("consign-broker", &["broker", "durable"]),
+    ("consign-broker", &["broker", "durable", "model"]),
     ("consign-codecs", &["message", "payload", "poison"]),
     ("consign-core", &["message", "consumer", "sends", "dead_letters"]),
 ];
+/// The part of the broker that its own tests are about. All else of it the programs test first.
+const DURABLE: &str = "broker/src/durable/";
+/// All of its own tests are unit tests, and they take minutes unless it is optimised.
+const SLOW: &str = "consign-broker";
 /// Only doctests of these crates use it, and without it a mutant of `core` does not rebuild all crates.
 const DOCTESTS_ONLY: &str = "consign = { path = \"..\", default-features = false, features = [\"full\"] }\n";
 
@@ -52,12 +59,8 @@ type Results = BTreeMap<String, String>;
 
 pub(crate) fn run(options: &Options) -> Result<(), Error> {
     let Options { package, sample, .. } = options;
-    if output(&mut cargo(["mutants", "--version"])).is_err() {
-        eprintln!("cargo-mutants is missing: installing {VERSION}");
-        run_command(&mut cargo(["install", "cargo-mutants", "--locked", "--debug", "--version", VERSION]))?;
-    }
-    // A number that is accepted by `--seed`.
-    let seed = options.seed.unwrap_or_else(|| RandomState::new().build_hasher().finish().max(1));
+    installed(&mut cargo(["mutants", "--version"]), "cargo-mutants", VERSION, &[])?;
+    let seed = options.seed.unwrap_or_else(random_seed);
     eprintln!("replay: cargo xtask mutants --package {package} --sample {sample} --seed {seed}");
     let tree = copy_workspace()?;
     let mutants = |arguments: &[&str]| {
@@ -80,16 +83,19 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
     add_outcomes(&mut results, &report)?;
     results.retain(|name, outcome| chosen.contains(&&**name) && (outcome == "CaughtMutant" || outcome == "Unviable"));
     let mut failed = None;
-    for tests in [Tests::Own, Tests::Programs(programs(package))] {
-        let done: BTreeSet<&str> = match &tests {
-            Tests::Programs([]) => break,
-            Tests::Programs(_) => {
-                results.iter().filter(|(_, outcome)| *outcome != "MissedMutant").map(name_of).collect()
-            }
-            Tests::Own => results.iter().map(name_of).collect(),
-        };
-        if done.len() == chosen.len() {
-            break;
+    let programs = programs(package);
+    let all: fn(&str) -> bool = |_| true;
+    let others_first: fn(&str) -> bool = |name| !programs_first(name);
+    let steps = [
+        (Tests::Programs(programs), programs_first as _),
+        (Tests::Own, all),
+        (Tests::Programs(programs), others_first),
+    ];
+    for (tests, is_tried) in steps {
+        let is_done = |name: &str| results.get(name).is_some_and(|outcome| outcome != "MissedMutant");
+        let done: BTreeSet<&str> = chosen.iter().copied().filter(|name| is_done(name) || !is_tried(name)).collect();
+        if done.len() == chosen.len() || matches!(tests, Tests::Programs([])) {
+            continue;
         }
         write(&kept, &json!(results).to_string())?;
         // cargo-mutants 27.1 applies its filters by name to most kinds of mutants; this list it applies to all.
@@ -100,14 +106,24 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
         let mut command = mutants(&["--iterate", "--in-place", "--all-features", "--test-tool", "nextest"]);
         command.args(["--timeout", "200", "--build-timeout", "600", "--output"]);
         command.arg(root().join(&folder));
-        if let Tests::Programs(programs) = tests {
-            // Without a mutant, cargo-mutants 27.1 looks for the programs in the crate that is changed.
-            let mut unchanged = built_as_mutants(cargo(["nextest", "run", "--package", "consign", "--all-features"]));
-            unchanged.args(programs.iter().flat_map(|program| ["--test", program])).current_dir(&tree);
-            run_command(&mut unchanged)?;
-            command.args(["--baseline", "skip", "--test-package", "consign"]);
-            // What follows `--` does not concern its builds.
-            command.args(programs.iter().map(|program| format!("--cargo-arg=--test={program}")));
+        match tests {
+            Tests::Own => {
+                if package == SLOW {
+                    let optimised = ["consign-broker", "crc32fast"];
+                    let options = optimised.map(|name| format!("--config=profile.dev.package.{name}.opt-level=1"));
+                    let arguments = options.into_iter().chain(["--lib".to_owned()]);
+                    command.args(arguments.map(|argument| format!("--cargo-arg={argument}")));
+                }
+            }
+            Tests::Programs(programs) => {
+                let arguments = programs.iter().map(|program| format!("--test={program}"));
+                // That of cargo-mutants 27.1 tests the crate that is changed, whatever the mutants are tested by.
+                let mut baseline =
+                    built_as_mutants(cargo(["nextest", "run", "--package", "consign", "--all-features"]));
+                run_command(baseline.args(arguments.clone()).current_dir(&tree))?;
+                command.args(["--baseline", "skip", "--test-package", "consign"]);
+                command.args(arguments.map(|argument| format!("--cargo-arg={argument}")));
+            }
         }
         command.args(["--", "--fail-fast"]);
         // A survivor or a timeout is a failure of cargo-mutants too, and in its report, as a failure without a mutant is.
@@ -122,10 +138,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Error> {
 }
 
 /// One environment for all builds of the copy, so that none of them builds again what another one has built. A mutant that
-/// breaks a lint compiles.
+/// breaks a lint compiles, and random tests run few cases.
 fn built_as_mutants(mut command: Command) -> Command {
     command.env("CARGO_INCREMENTAL", "1").env("CARGO_PROFILE_DEV_DEBUG", "0");
-    command.env("CARGO_ENCODED_RUSTFLAGS", "--cap-lints=warn");
+    command.env("CARGO_ENCODED_RUSTFLAGS", "--cap-lints=warn").env("CONSIGN_CASES", CASES);
     command
 }
 
@@ -141,8 +157,8 @@ fn programs(package: &str) -> &'static [&'static str] {
     PROGRAMS.iter().find(|(name, _)| *name == package).map_or(&[], |(_, programs)| programs)
 }
 
-fn name_of<'a>((name, _): (&'a String, &'a String)) -> &'a str {
-    name
+fn programs_first(mutant: &str) -> bool {
+    mutant.starts_with("broker/") && !mutant.starts_with(DURABLE)
 }
 
 /// Copies all files of the workspace that git does not ignore and that have changed, so that cargo builds no others again, and
