@@ -59,7 +59,15 @@ async fn main() -> Result<(), BoxError> {
         .layer(DecompressLayer::new([Encoding::Zstd]).max_bytes(4 << 20))
         .service(Router::new(large).fallback(order).build()?);
     let consumer = Consumer::new(queue.receiver(), stack);
-    let stats = consumer.run_until(tokio::time::sleep(Duration::from_millis(100))).await?;
+    let stats = consumer.stats();
+    let both = async {
+        while stats.completed() + stats.dead_lettered() < 2 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let both = tokio::time::timeout(Duration::from_secs(60), both);
+    let stats = consumer.run_until(async { drop(both.await) }).await?;
+    assert_eq!((stats.completed(), stats.dead_lettered()), (1, 1));
 
     println!("{} completed, {} dead-lettered", stats.completed(), stats.dead_lettered());
     for dead in queue.dead_letter().peek(SequenceNumber::default(), 10) {
