@@ -15,7 +15,7 @@ use consign_amqp::{
 };
 use consign_amqp10::{Amqp10, DeadLetters};
 use consign_conformance::log::Lines;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{Bench, SOON, count, text};
 use crate::support::managed::Queues;
@@ -64,7 +64,7 @@ async fn a_message_of_another_client_is_read() {
 }
 
 /// Rules: K-289.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_property_that_a_message_cannot_have_is_an_annotation_and_stays_on_copies() {
     let (lines, _guard) = Lines::capture();
     let Some(bench) = Bench::new().await else { return };
@@ -173,7 +173,16 @@ async fn what_is_not_a_message_waits_for_its_dead_letter_address() {
     bench.proton.queues().delete(dead.as_str()).await.unwrap();
     send(&bench, b"\x00\x53\x7f\x40".to_vec()).await;
     let mut receiver = bench.receiver().await;
-    assert!(timeout(Duration::from_millis(300), receiver.receive()).await.is_err());
+    let has_failed = || lines.of("consign::amqp10").iter().any(|line| line.contains("dead_letter_address"));
+    let failed = async {
+        while !has_failed() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::select! {
+        failed = timeout(SOON, failed) => failed.unwrap(),
+        received = receiver.receive() => panic!("{received:?}"),
+    }
     bench.proton.queues().create(dead.as_str()).await.unwrap();
     bench.send(["next"]).await;
     let next = timeout(SOON, receiver.receive()).await.unwrap().unwrap();
@@ -184,10 +193,11 @@ async fn what_is_not_a_message_waits_for_its_dead_letter_address() {
         other = receiver.receive() => panic!("{other:?}"),
     };
     assert_eq!(dead.message.dead_letter_reason(), Some("MalformedMessage"));
-    // One delivery has failed in the second before.
-    assert_eq!(count(&dead.message), 2);
+    // A delivery has failed in each second before.
+    assert!(count(&dead.message) >= 2, "{}", count(&dead.message));
     let warned = lines.of("consign::amqp10");
-    assert!(warned.len() == 2 && warned[1].contains("dead_letter_address"), "{warned:?}");
+    let of_address = warned[1..].iter().filter(|line| line.contains("dead_letter_address")).count();
+    assert!(of_address >= 1 && of_address == warned.len() - 1, "{warned:?}");
 }
 
 /// While more than 64 cannot be dead-lettered, the receiver requests no message, and continues when they can.
