@@ -185,6 +185,22 @@ async fn a_deep_queue_is_forwarded_in_order() {
     assert_eq!(left, [0, 0]);
 }
 
+/// Rules: D-05, Q-09.
+/// It does not need a send, or to be opened again, to go on.
+#[tokio::test]
+async fn a_deep_queue_is_forwarded_to_its_end() {
+    let disk = Disk::new();
+    let (broker, _) = open(&disk);
+    let settings = QueueSettings::default;
+    let deep = broker.create_queue("deep", settings()).unwrap();
+    fill(&deep, None).await;
+    broker.flush().await.unwrap();
+    let target = broker.create_queue("target", settings()).unwrap();
+    broker.update_queue("deep", settings().forward_to("target")).unwrap();
+    tokio::time::timeout(Duration::from_secs(30), drain(&target)).await.unwrap();
+    assert_eq!(deep.counts().active, 0);
+}
+
 /// Rules: D-05.
 /// Those of the disk too, when their target takes them again.
 #[tokio::test]

@@ -13,7 +13,7 @@ use super::{
 use crate::durable::{
     StorageError, StorageErrorKind,
     disk::{Faults, SimulatedDisk},
-    journal::{Journal, Table},
+    journal::{Batch, Journal, Table, key},
 };
 
 const OPTIONS: LogOptions = LogOptions::small(4_096);
@@ -54,7 +54,7 @@ fn compaction_returns_space() {
         journal.commit(&batch, true).unwrap();
         model.apply(&batch);
     }
-    let mut remove = crate::durable::journal::Batch::default();
+    let mut remove = Batch::default();
     for (table, key) in model.0.keys() {
         remove.remove(*table, key);
     }
@@ -165,6 +165,33 @@ fn a_salvage_passes_what_cannot_be_read() {
         }
     }
     assert!(missing > RANGES && later > 0, "{missing} records are missing, {later} that had been read");
+}
+
+/// Rules: I-08.
+/// The page has the end of the last frame, and what reports that it was on the disk.
+#[test]
+fn a_salvage_reads_the_last_frame_up_to_a_page_that_cannot_be_read() {
+    const PAGE: usize = 4_096;
+    for records in 10..20 {
+        let disk = SimulatedDisk::new();
+        let mut journal = open(&disk).unwrap();
+        let (mut batch, mut model) = (Batch::default(), Model::default());
+        for number in 0..records {
+            batch.put(Table::Messages, &key(1, number), |bytes| bytes.resize(bytes.len() + 1_000, 7));
+        }
+        model.apply(&batch);
+        journal.commit(&batch, true).unwrap();
+
+        let disk = disk.copy();
+        let places = places_of(&disk, &model);
+        let (name, last) = places.values().max_by_key(|(_, bytes)| bytes.end).unwrap();
+        disk.set_unreadable(name, last.end - 1..last.end, 0);
+        let page = (last.end - 1) / PAGE * PAGE;
+        model.0.retain(|key, _| places[key].1.end <= page);
+        let (salvaged, found) = salvaged(&disk);
+        assert_eq!(found, model, "of {records} records");
+        assert!(!salvaged.damages.is_empty());
+    }
 }
 
 /// The segment and the bytes of each value.
