@@ -51,7 +51,7 @@ async fn main() -> Result<(), BoxError> {
         println!("{:?}: {} bytes in the queue, {} blob", message.message_id(), message.size(), blobs.len());
     }
 
-    let limits = Limits::default().bytes(4 << 20);
+    let limits = Limits::default().bytes(4 << 20).elements(1 << 20);
     let large = Codecs::builder().with(Json::default()).limits(limits).build()?;
     let stack = ServiceBuilder::new()
         .layer(ResolveClaimLayer::new(blobs))
