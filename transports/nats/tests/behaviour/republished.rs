@@ -10,7 +10,7 @@ use consign_nats::{
     async_nats::jetstream::{self, message::StreamMessage},
 };
 
-use crate::{LONG, queue};
+use crate::{LONG, queue, sessions::end_lock};
 
 /// The dead letters in the stream beside a queue.
 async fn dead_letters(nats: &Nats, path: &str) -> Vec<StreamMessage> {
@@ -72,7 +72,6 @@ async fn a_dead_letter_that_another_client_publishes_again_becomes_another_dead_
 async fn a_lost_session_removes_its_own_message_and_not_the_one_that_a_header_names() {
     let mut settings = QueueSettings::default();
     (settings.requires_session, settings.max_delivery_count) = (true, 1);
-    settings.lock_duration = std::time::Duration::from_secs(1);
     let Some((nats, path)) = queue(settings).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     let message = |session: &'static str, body| Message::builder().session_id(session).build(body).expect("a message");
@@ -86,6 +85,7 @@ async fn a_lost_session_removes_its_own_message_and_not_the_one_that_a_header_na
     let mut lost = nats.accept_session(&path, "a").await.unwrap();
     std::mem::forget(lost.receive_within(LONG).await.unwrap());
     std::mem::forget(lost);
+    end_lock(&nats, &path, "a").await;
     let accepted = async {
         loop {
             if let Ok(session) = nats.accept_session(&path, "a").await {

@@ -8,6 +8,7 @@ use consign::{
     rules::{Copies, Filter, Rule, SqlAction},
     transport::{Batch, Delivery, ErrorKind, PeekMessages, ReceiverExt, Sender},
 };
+use consign_conformance::log::Lines;
 use consign_nats::{
     Nats, NatsLease, SubscriptionSettings, TopicSettings,
     async_nats::jetstream::{self, consumer::PullConsumer},
@@ -15,6 +16,9 @@ use consign_nats::{
 use futures_util::{StreamExt, future::join_all};
 
 use crate::{LONG, server};
+
+/// The body of the last message.
+const END: &str = "end";
 
 /// A connection, and a topic with the subscriptions `one` and `two`.
 async fn topic() -> Option<(Nats, String)> {
@@ -35,20 +39,29 @@ fn of(topic: &str, name: &str) -> String {
     EntityPath::new(topic).and_then(|topic| topic.subscription_of(name)).expect("a path").to_string()
 }
 
-/// What a subscription gets until nothing comes any more.
+/// Sends a last message to the topic.
+async fn end(nats: &Nats, topic: &str) {
+    nats.sender(topic).await.expect("the topic").send(Message::new(END)).await.expect("a server");
+}
+
+/// What a subscription gets until its last message, and until nothing comes after that.
 async fn drain(nats: &Nats, path: &str) -> Vec<String> {
     let mut receiver = nats.receiver(path).await.expect("the subscription");
     let (mut bodies, mut wait) = (Vec::new(), LONG);
     loop {
         match receiver.receive_within(wait).await {
             Ok(delivery) => {
-                bodies.push(text(&delivery));
+                let body = text(&delivery);
                 delivery.complete().await.expect("the lock");
+                if body == END {
+                    wait = Duration::from_millis(500);
+                } else {
+                    bodies.push(body);
+                }
             }
-            Err(error) if error.kind() == ErrorKind::ServiceTimeout => return bodies,
+            Err(error) if error.kind() == ErrorKind::ServiceTimeout && wait < LONG => return bodies,
             Err(error) => panic!("{path} after {} messages: {error}", bodies.len()),
         }
-        wait = Duration::from_millis(500);
     }
 }
 
@@ -73,7 +86,11 @@ async fn a_sender_that_dies_has_sent_to_all_or_to_none() {
                 }
             }
         });
-        tokio::time::sleep(Duration::from_micros(death * 400)).await;
+        // At any moment of one of the sends.
+        for _ in 0..death {
+            acknowledged.push(tokio::time::timeout(LONG, heard.recv()).await.unwrap().unwrap());
+        }
+        tokio::time::sleep(Duration::from_micros(death * 370 % 1_000)).await;
         sending.abort();
         let _ = sending.await;
         drop(dying);
@@ -81,6 +98,7 @@ async fn a_sender_that_dies_has_sent_to_all_or_to_none() {
             acknowledged.push(body);
         }
     }
+    end(&nats, &path).await;
     let (one, two) = (drain(&nats, &of(&path, "one")).await, drain(&nats, &of(&path, "two")).await);
     assert_eq!(one, two);
     assert!(!acknowledged.is_empty(), "every sender died before its first message was acknowledged");
@@ -170,13 +188,15 @@ async fn receivers_of_several_connections_get_each_copy_once_and_the_copies_are_
     let bodies: Vec<_> = numbers.into_iter().map(|(_, body)| body).collect();
     let out_of_order = bodies.windows(2).find(|pair| pair[0] > pair[1]);
     assert_eq!(out_of_order, None);
+    end(&nats, &path).await;
     assert_eq!(drain(&nats, &of(&path, "two")).await.len(), 600);
     nats.delete(&path).await.unwrap();
 }
 
 /// As a server of a cluster may answer for a while, whose consumer is there.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn copies_are_made_again_when_the_consumer_of_the_topic_is_back() {
+    let (lines, _guard) = Lines::capture();
     let Some((nats, topic)) = topic().await else { return };
     let mut receiver = nats.receiver(&of(&topic, "one")).await.unwrap();
     let sender = nats.sender(&topic).await.unwrap();
@@ -186,8 +206,12 @@ async fn copies_are_made_again_when_the_consumer_of_the_topic_is_back() {
     let consumer: PullConsumer = stream.get_consumer("one").await.unwrap();
     let config = consumer.cached_info().config.clone();
     stream.delete_consumer("one").await.unwrap();
-    // The fan-out hears of it.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let is_noticed = async {
+        while !lines.all().iter().any(|line| line.contains("the copies of a subscription wait")) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(LONG, is_noticed).await.expect("the fan-out hears of it");
     stream.create_consumer(config).await.unwrap();
     sender.send(Message::new("2")).await.unwrap();
     assert_eq!(text(&receiver.receive_within(LONG).await.unwrap()), "2");

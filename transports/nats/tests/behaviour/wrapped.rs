@@ -69,7 +69,7 @@ async fn a_process_that_dies_in_a_delivery_leaves_a_message_that_is_dead_lettere
     let stream = context.create_stream(config).await.unwrap();
     let config = |max_deliver| pull::Config {
         durable_name: Some(format!("mine-{max_deliver}")),
-        ack_wait: Duration::from_secs(1),
+        ack_wait: Duration::from_secs(6),
         max_deliver,
         ..Default::default()
     };
