@@ -197,3 +197,27 @@ mod sealed {
     impl Sealed for super::NoCodec {}
     impl<P, C> Sealed for super::And<P, C> {}
 }
+
+#[cfg(all(test, feature = "json"))]
+mod tests {
+    use super::*;
+    use crate::{Json, Limits};
+
+    #[test]
+    fn an_index_behind_the_last_codec_has_none() {
+        let set = And(NoCodec, Json::default());
+        let limits = Limits::default();
+        let cx = DecodeContext::new(&limits);
+        let mut out = BytesMut::new();
+        for (index, is_there) in [(0, true), (1, false), (usize::MAX, false)] {
+            out.clear();
+            assert_eq!(set.info(index).is_some(), is_there, "{index}");
+            assert_eq!(set.encode_at(index, &7, &mut out).is_some(), is_there, "{index}");
+            assert_eq!(
+                (set.decode_at::<u8>(index, b"7", &cx).is_some(), !out.is_empty()),
+                (is_there, is_there),
+                "{index}"
+            );
+        }
+    }
+}

@@ -52,6 +52,8 @@ fn bytes_are_a_sequence_of_u8_and_of_nothing_else() {
         let error = read::<[u8; 3]>(scalar).unwrap_err();
         assert_eq!((error.kind(), error.detail()), (Kind::Type, Some("the type did not read the whole value")));
     }
+    let digits = *b"\x00\x09\x0a\x0f\x90\xa0\xf0\xff\x12\x34\x56\x78\x9a\xbc\xde\xf1";
+    assert_eq!(read(Scalar::Uuid(digits)), Ok("00090a0f-90a0-f0ff-1234-56789abcdef1".to_owned()));
     let uuid = Scalar::Uuid([7; 16]);
     assert_eq!(read(uuid), Ok([7_u8; 16]));
     refuses::<Vec<u32>>(uuid);

@@ -97,6 +97,31 @@ fn a_value_of_any_type_has_microseconds_and_nanoseconds_as_text() {
 }
 
 /// Rules: P-39.
+/// serde reads the fields of a flattened struct as values of any type first.
+#[test]
+fn a_flattened_number_is_read_from_an_instant_and_any_type_keeps_its_text() {
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Outer {
+        #[serde(flatten)]
+        inner: Inner,
+    }
+
+    #[derive(Debug, Deserialize, PartialEq)]
+    struct Inner {
+        number: i64,
+        any: Value,
+    }
+
+    let micros = r#"{"type":"long","logicalType":"timestamp-micros"}"#;
+    let of = schema(&format!(
+        r#"{{"type":"record","name":"R","fields":[{{"name":"number","type":{micros}}},{{"name":"any","type":{micros}}}]}}"#
+    ));
+    let body = encode(&of, &json!({ "number": 7_000_000, "any": 8_000_000 }));
+    let inner = Inner { number: 7_000_000, any: json!("1970-01-01T00:00:08Z") };
+    assert_eq!(decode(&of, &body), Ok(Outer { inner }));
+}
+
+/// Rules: P-39.
 #[test]
 fn a_double_beyond_the_floats_of_32_bits_is_refused() {
     let double = schema("\"double\"");

@@ -5,7 +5,10 @@ use consign_codecs::{
     Codec, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, EncodeErrorKind, Format, Limits, MediaType,
     Plugin, PluginCodec, ValueKind, Visit,
 };
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::{DeserializeSeed, IntoDeserializer, SeqAccess, value::SeqAccessDeserializer},
+};
 use serde_json::Value;
 
 use crate::support::{Node, Order, on_a_small_stack, order};
@@ -80,6 +83,66 @@ fn a_plug_in_keeps_to_the_limits() {
         let over = Plugin::new(Brought).decode::<Value>(b"[]", &DecodeContext::new(&limits));
         assert_eq!(over.unwrap_err().kind(), DecodeErrorKind::Size);
     });
+}
+
+/// Lists that declare three elements more than they have.
+struct Hinted {
+    left: usize,
+    levels: usize,
+}
+
+impl<'de> SeqAccess<'de> for Hinted {
+    type Error = serde::de::value::Error;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Self::Error> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        match self.levels.checked_sub(1) {
+            Some(levels) => seed.deserialize(SeqAccessDeserializer::new(Self { left: 1, levels })).map(Some),
+            None => seed.deserialize(7_u8.into_deserializer()).map(Some),
+        }
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.left + 3)
+    }
+}
+
+struct Hints;
+
+impl PluginCodec for Hints {
+    fn name(&self) -> &'static str {
+        "hints"
+    }
+
+    fn media_types(&self) -> &'static [MediaType] {
+        &[]
+    }
+
+    fn format(&self) -> Format {
+        Format::SelfDescribing
+    }
+
+    fn decode<'de>(&self, _: &'de [u8], _: &DecodeContext<'_>, visit: Visit<'_, 'de>) -> Result<(), DecodeError> {
+        let reader = SeqAccessDeserializer::new(Hinted { left: 3, levels: 1 });
+        visit(&mut <dyn erased_serde::Deserializer<'_>>::erase(reader))
+    }
+
+    fn encode(&self, _: &dyn erased_serde::Serialize, _: &mut BytesMut) -> Result<(), EncodeError> {
+        Err(EncodeError::new(EncodeErrorKind::Value))
+    }
+}
+
+/// Declared elements count when a list begins, and those that did not come are free again when it ends.
+#[test]
+fn elements_that_a_plug_in_declares_and_does_not_have_count_while_their_list_is_read() {
+    let read = |elements| {
+        let limits = Limits::default().elements(elements);
+        let read = Plugin::new(Hints).decode::<Vec<Vec<u8>>>(b"body", &DecodeContext::new(&limits));
+        read.map_err(|error| error.kind())
+    };
+    assert_eq!(read(12), Ok(vec![vec![7]; 3]));
+    assert_eq!(read(11), Err(DecodeErrorKind::Count));
 }
 
 #[test]
