@@ -264,6 +264,16 @@ mod tests {
     }
 
     #[test]
+    fn what_follows_an_extension_begins_behind_its_type_and_its_data() {
+        let extensions: [(&[u8], usize); 5] =
+            [(&[0xd4], 1), (&[0xd8], 16), (&[0xc7, 2], 2), (&[0xc8, 0, 2], 2), (&[0xc9, 0, 0, 0, 2], 2)];
+        for (head, data) in extensions {
+            let body = [head, &[7], &[0; 16][..data], &[0xc0]].concat();
+            assert_eq!(after(&body, 0, 1), Some(body.len() - 1), "{head:x?}");
+        }
+    }
+
+    #[test]
     fn a_length_beyond_every_allowed_body_is_length_or_count() {
         for marker in [0xc6, 0xdb, 0xc9] {
             assert_eq!(kind(&[marker, 0xff, 0xff, 0xff, 0xff, 0, 0, 0]), Some(DecodeErrorKind::Length), "{marker:#x}");

@@ -139,6 +139,7 @@ fn defaults_of_every_kind_are_written() {
         float: f32,
         large: f32,
         note: Option<String>,
+        blob: Option<serde_bytes::ByteBuf>,
         inner: Inner,
         list: Vec<serde_bytes::ByteBuf>,
         map: BTreeMap<String, f32>,
@@ -156,6 +157,7 @@ fn defaults_of_every_kind_are_written() {
             {"name":"float","type":"float","default":0.1},
             {"name":"large","type":"float","default":33554433},
             {"name":"note","type":["string","null"],"default":null},
+            {"name":"blob","type":["null","bytes"],"default":"\u00ff"},
             {"name":"inner","default":{"raw":"\u00ff","hash":"ab"},"type":{"type":"record","name":"Inner","fields":[
                 {"name":"raw","type":"bytes"},{"name":"hash","type":{"type":"fixed","name":"Hash","size":2}},
                 {"name":"own","type":"int","default":7}]}},
@@ -166,7 +168,8 @@ fn defaults_of_every_kind_are_written() {
     let inner = Inner { raw: vec![0xff].into(), hash: *b"ab", own: 7 };
     let map = BTreeMap::from([("x".to_owned(), 0.5)]);
     let list = vec![b"a".to_vec().into(), vec![0].into()];
-    assert_eq!(written, All { float: 0.1, large: 33_554_432.0, note: None, inner, list, map });
+    let blob = Some(vec![0xff].into());
+    assert_eq!(written, All { float: 0.1, large: 33_554_432.0, note: None, blob, inner, list, map });
 }
 
 #[test]
