@@ -114,6 +114,7 @@ scenario("counts_of_a_queue", [queue()], async (s) => {
   same("the listed names", listed.includes(s.name), true);
 });
 
+// The next page begins behind a number of entities: if others are deleted meanwhile, some are passed over.
 scenario("list_queues", [queue(), queue(), queue()], async (s) => {
   const client = administration(s);
   same("the names", includes(await names(client.listQueues()), s.names), true);
@@ -123,7 +124,7 @@ scenario("list_queues", [queue(), queue(), queue()], async (s) => {
     found.push(...page.map(({ name }) => name));
   }
   same("the names in pages", includes(found, s.names), true);
-});
+}, { alone: true });
 
 scenario("create_and_update_a_topic", [topic([])], async (s) => {
   const client = administration(s);

@@ -63,7 +63,10 @@ if (process.argv[2] === "entities") {
   const settings = JSON.parse(readFileSync(process.argv[2], "utf8"));
   const names = process.argv.slice(3);
   const chosen = scenarios.filter(({ name }) => names.length === 0 || names.includes(name));
-  const left = [...chosen];
+  for (const next of chosen.filter(({ alone }) => alone)) {
+    await run(next, settings);
+  }
+  const left = chosen.filter(({ alone }) => !alone);
   const worker = async () => {
     for (let next = left.shift(); next; next = left.shift()) {
       await run(next, settings);

@@ -15,8 +15,8 @@ export const DEAD = { subQueueType: "deadLetter" };
 
 export const scenarios = [];
 
-export function scenario(name, entities, run) {
-  scenarios.push({ name, entities, run });
+export function scenario(name, entities, run, { alone = false } = {}) {
+  scenarios.push({ name, entities, run, alone });
 }
 
 export const queue = (Properties = {}) => ({ Properties });

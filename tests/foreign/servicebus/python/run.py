@@ -22,6 +22,8 @@ from pathlib import Path
 MODULES = ["sending", "receiving", "settling", "sessions", "topics", "connections", "administration", "over_http"]
 # More of the asynchronous ones in one thread delay each other's renewals.
 AT_ONCE = {"sync": 40, "async": 16}
+# The next page of a list begins behind a number of entities: if others are deleted meanwhile, some are passed over.
+ALONE = {"list_queues"}
 # Longer than the scenario that waits the longest.
 SECONDS = 45
 
@@ -214,10 +216,12 @@ def main():
     def context(scenario):
         return make(settings, names_of(scenario, mode))
 
-    if mode == "sync":
-        run_sync(chosen, context)
-    else:
-        asyncio.run(run_async(chosen, context))
+    alone = [[scenario] for scenario in chosen if scenario.name in ALONE]
+    for group in [*alone, [scenario for scenario in chosen if scenario.name not in ALONE]]:
+        if mode == "sync":
+            run_sync(group, context)
+        else:
+            asyncio.run(run_async(group, context))
     print(f"{len(chosen)} scenario(s), {failed} failed", flush=True)
     # Threads of a client may be left.
     os._exit(1 if failed else 0)
