@@ -122,7 +122,10 @@ async fn calls_that_the_client_does_not_take_end_at_the_time_limit() {
 async fn a_consumer_outlives_the_server() {
     let Some(mut server) = OwnServer::start().await else { return };
     let nats = Nats::options().timeout(Duration::from_secs(5)).connect(&server.url()).await.unwrap();
-    nats.create_queue("orders", QueueSettings::default()).await.unwrap();
+    let mut settings = QueueSettings::default();
+    // A delivery whose completion the server did not hear of comes again after it.
+    settings.lock_duration = Duration::from_secs(5);
+    nats.create_queue("orders", settings).await.unwrap();
     let (handled, mut seen) = mpsc::channel(1_000);
     let handler = service_fn(move |message: Message| {
         let handled = handled.clone();
