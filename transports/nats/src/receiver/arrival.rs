@@ -11,7 +11,7 @@ use consign_core::transport::{BoxFuture, Delivery, ErrorKind, Lease, ReceiveErro
 use futures_util::{Stream, StreamExt};
 use tokio::time::Instant;
 
-use super::{NatsReceiver, removed::Removed};
+use super::{NatsReceiver, Older, removed::Removed};
 use crate::{
     deliver::{self, Arrival},
     error::Fault,
@@ -26,7 +26,7 @@ impl NatsReceiver {
     /// Polls for messages of the server. `true` if `poll_receive` should look at the result.
     pub(super) fn poll_messages(&mut self, cx: &mut Context<'_>, max: usize) -> Result<bool, ReceiveError> {
         let mut has_taken = false;
-        let max = max + usize::from(self.awaits);
+        let max = max + usize::from(self.older.is_awaited());
         while self.ready.len() + self.preparing.len() < max && self.unplaced.is_empty() {
             let Some(subscriber) = &mut self.subscriber else { return Ok(has_taken) };
             match Pin::new(subscriber).poll_next(cx) {
@@ -110,23 +110,26 @@ impl NatsReceiver {
     pub(super) fn awaits_older(&mut self, cx: &mut Context<'_>) -> bool {
         let first = self.ready.front().and_then(number);
         let Some(older) = first.and_then(|first| self.source.inner.returned.before(self.source.names(), first)) else {
-            (self.awaits, self.awaits_since) = (false, None);
+            self.older = Older::NotAwaited;
             return false;
         };
-        self.awaits = true;
-        // Until the server has a request, nothing can be in transit.
-        let is_asked = self.asking.is_none() && self.outstanding > 0;
-        if self.awaits_since.is_none() && !is_asked {
-            return true;
-        }
-        let since = *self.awaits_since.get_or_insert_with(Instant::now);
+        let since = match self.older {
+            Older::Requested(since) => since,
+            _ if self.asking.is_none() && self.outstanding > 0 => Instant::now(),
+            // Until the server has a request, nothing can be in transit.
+            _ => {
+                self.older = Older::Awaited;
+                return true;
+            }
+        };
+        self.older = Older::Requested(since);
         self.tick.as_mut().reset(since + self.source.inner.patience);
         if self.tick.as_mut().poll(cx).is_pending() {
             return true;
         }
         // Another process has it.
         self.source.inner.returned.remove(self.source.names(), older);
-        (self.awaits, self.awaits_since) = (false, None);
+        self.older = Older::NotAwaited;
         self.await_end();
         false
     }

@@ -77,11 +77,25 @@ pub struct NatsReceiver {
     is_broken: bool,
     cleanup: Option<JobPlace>,
     pending: Option<PendingRequest>,
-    /// Whether a returned message should come first, and since when the server has a request for it.
-    awaits: bool,
-    awaits_since: Option<Instant>,
+    older: Older,
     /// Ends when the messages of a stopped receiver are released.
     stopping: Option<oneshot::Receiver<()>>,
+}
+
+/// A returned message that should come before those that are ready.
+#[derive(Clone, Copy)]
+enum Older {
+    NotAwaited,
+    /// The server has no request for it yet.
+    Awaited,
+    /// The server has a request since then.
+    Requested(Instant),
+}
+
+impl Older {
+    fn is_awaited(self) -> bool {
+        !matches!(self, Self::NotAwaited)
+    }
 }
 
 /// More than the server delivers at once.
@@ -147,8 +161,7 @@ impl NatsReceiver {
             is_broken: false,
             cleanup: source.inner.place(),
             pending: None,
-            awaits: false,
-            awaits_since: None,
+            older: Older::NotAwaited,
             stopping: None,
             source,
         }
@@ -267,7 +280,7 @@ impl Receiver for NatsReceiver {
             }
             let has_taken = self.poll_messages(cx, max)?;
             self.poll_preparing(cx)?;
-            let has_awaited = self.awaits;
+            let has_awaited = self.older.is_awaited();
             if self.awaits_older(cx) {
                 if self.outstanding == 0 && self.asking.is_none() && self.preparing.is_empty() {
                     self.ask(1);

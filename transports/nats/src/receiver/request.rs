@@ -25,7 +25,7 @@ impl NatsReceiver {
         let request = Request::new().payload(Bytes::from(payload)).inbox(self.inbox.clone());
         let (inner, next) = (Arc::clone(&self.source.inner), self.source.next());
         let inbox = self.subscriber.is_none().then(|| self.inbox.clone());
-        let awaits = self.awaits;
+        let awaits = self.older.is_awaited();
         (self.outstanding, self.has_begun) = (max, false);
         (self.asked_at, self.empty_at) = (Instant::now(), Instant::now());
         self.await_end();
