@@ -102,8 +102,6 @@ async fn receive_late(fixture: Fixture, late: Postgres, name: &str) {
         .await;
     let client = fixture.postgres.pool().get().await.unwrap();
     client.batch_execute(&format!("BEGIN; SELECT FROM {}.gate FOR UPDATE", fixture.schema)).await.unwrap();
-    receiver.receive().await.unwrap_err();
-    drop(receiver);
     let found = async |state: &str, part: &str| {
         let sql = format!(
             "SELECT FROM pg_stat_activity
@@ -111,6 +109,13 @@ async fn receive_late(fixture: Fixture, late: Postgres, name: &str) {
         );
         !fixture.postgres.pool().get().await.unwrap().query(&sql, &[]).await.unwrap().is_empty()
     };
+    // Another statement of the process may have the last connection, and wait for the gate too.
+    let given_up = repeated(async || {
+        receiver.receive().await.unwrap_err();
+        if found("active", "receive").await { Ok(()) } else { Err("no receive waits for the lock") }
+    });
+    given_up.await;
+    drop(receiver);
     until(async || found("idle", "release_all").await).await;
     assert!(found("active", "receive").await, "it waits for the lock");
     client.batch_execute("COMMIT").await.unwrap();
