@@ -123,7 +123,7 @@ async fn a_consumer_outlives_the_server() {
     let Some(mut server) = OwnServer::start().await else { return };
     let nats = Nats::options().timeout(Duration::from_secs(5)).connect(&server.url()).await.unwrap();
     let mut settings = QueueSettings::default();
-    // A delivery whose completion the server did not hear of comes again after it.
+    // A message whose completion did not reach the server is redelivered after it.
     settings.lock_duration = Duration::from_secs(5);
     nats.create_queue("orders", settings).await.unwrap();
     let (handled, mut seen) = mpsc::channel(1_000);
