@@ -184,7 +184,7 @@ impl Record {
         if let Some(path) = &path {
             let code = env::var("CONSIGN_CODE").unwrap_or_else(|_| "unknown".into());
             let head = format!("code {code}, seed {seed}");
-            let text = fs::read_to_string(path).unwrap_or_default();
+            let text = if fs::exists(path).unwrap() { fs::read_to_string(path).unwrap() } else { String::new() };
             if let Some(first) = text.lines().next() {
                 assert_eq!(
                     first, head,
