@@ -27,8 +27,7 @@ pub struct Limits {
     /// The largest message that is received, in bytes, whatever an entity allows. 104,923,136 by default: 100 MiB, the most that an
     /// entity allows, and 64 KiB.
     ///
-    /// A message over the limit of its entity is rejected. One over this limit, or over 1 MiB and the limit of its entity by 64 KiB,
-    /// detaches its link.
+    /// A message over the limit of its entity, or over this one, is rejected. What is received of it is not kept.
     pub max_message_size: u64,
     /// The most bytes of deliveries of a connection of which the client has sent a part. 419,692,544 by default: four messages of the
     /// largest size. 2 MiB until the client has authenticated. One more byte detaches its link with `amqp:resource-limit-exceeded`.

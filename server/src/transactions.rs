@@ -96,6 +96,13 @@ impl Transactions {
         }
     }
 
+    /// Notes that operations may have been dropped, of any transaction.
+    pub(crate) fn fail_all(&mut self) {
+        for open in self.open.values_mut() {
+            open.failed = true;
+        }
+    }
+
     /// Counts bytes of a transaction. All of them have at most `max`.
     pub(crate) fn count(&mut self, id: &Binary, bytes: usize, max: usize) -> Result<&mut Open, Failure> {
         let all = self.open.values().map(|open| open.bytes).sum::<usize>().saturating_add(bytes);

@@ -61,6 +61,13 @@ impl Connection {
             Some(list) => list.push((link, id)),
             none => *none = Some(DeliveryList::new((link, id))),
         });
+        let tracked = deliveries.as_ref().map_or(0, DeliveryList::len);
+        if let Some(DeliveryState::Transactional(transactional)) = &state
+            && tracked <= span as usize
+        {
+            let txn_id = transactional.txn_id.clone();
+            self.events.push_back(Event::TransactionIncomplete { session: session.id, txn_id });
+        }
         if let Some(deliveries) = deliveries {
             self.events.push_back(Event::Disposition { session: session.id, role, deliveries, state, settled });
         }

@@ -72,6 +72,20 @@ pub enum Event {
     },
     /// A complete delivery of a receiving link.
     Delivery(Delivery),
+    /// A complete delivery that is larger than its link accepts, with [`Options::report_too_large`](super::Options::report_too_large).
+    /// It has used a credit. If it is not settled, it is tracked until the application settles it.
+    DeliveryTooLarge {
+        /// The receiving link.
+        link: LinkId,
+        /// The delivery.
+        id: DeliveryId,
+        /// Whether the sender has settled it.
+        settled: bool,
+        /// The state that the sender gave it.
+        state: Option<DeliveryState>,
+        /// The bytes of its payload.
+        size: u64,
+    },
     /// The sender gave up a delivery of which a part was received. It has used a credit.
     DeliveryAborted {
         /// The receiving link.
@@ -91,6 +105,14 @@ pub enum Event {
         state: Option<DeliveryState>,
         /// Whether the peer has settled them.
         settled: bool,
+    },
+    /// A part of a transaction was dropped: a transfer on a link that this end has detached, or a state of deliveries that are not all
+    /// tracked. A transaction without it must not be committed.
+    TransactionIncomplete {
+        /// The session.
+        session: SessionId,
+        /// The id of the transaction.
+        txn_id: Binary,
     },
     /// A link is detached. Its unsettled deliveries are no longer tracked. The engine has answered the peer's detach.
     Detached {

@@ -38,6 +38,10 @@ pub struct Options {
     pub max_unsettled: usize,
     /// The largest message that is received, in bytes, at least 1. 1,048,576 by default. An attach may have a lower limit.
     pub max_message_size: u64,
+    /// Whether a delivery that is larger than its link accepts is received without its payload, and reported by
+    /// [`Event::DeliveryTooLarge`](super::Event::DeliveryTooLarge). False by default: the link is detached with
+    /// `amqp:link:message-size-exceeded`.
+    pub report_too_large: bool,
     /// The most transfer frames that the peer may send in a session before the next flow, 1 to 2,147,483,647. 2,048 by default.
     pub incoming_window: u32,
     /// How many deliveries a link may receive without credit. 256 by default.
@@ -99,6 +103,7 @@ impl Default for Options {
             max_connection_links: 1_024,
             max_unsettled: 8_192,
             max_message_size: 1 << 20,
+            report_too_large: false,
             incoming_window: 2_048,
             credit_overrun: 256,
             idle_timeout: None,
@@ -153,6 +158,13 @@ impl Options {
     #[must_use]
     pub const fn max_message_size(mut self, bytes: u64) -> Self {
         self.max_message_size = bytes;
+        self
+    }
+
+    /// Sets [`Options::report_too_large`].
+    #[must_use]
+    pub const fn report_too_large(mut self, report: bool) -> Self {
+        self.report_too_large = report;
         self
     }
 

@@ -74,6 +74,37 @@ fn transfers_and_dispositions_carry_the_state_of_their_transaction() {
     assert!(matches!(&events[..], [Event::Disposition { state: reported, .. }] if *reported == state), "{events:?}");
 }
 
+/// Rules: T-74.
+#[test]
+fn what_is_dropped_of_a_transaction_is_reported() {
+    let incomplete = |session| Event::TransactionIncomplete { session, txn_id: b"txn".to_vec().into() };
+    let (mut peer, link) = Peer::attached(Options::default(), Role::Sender);
+    peer.engine.detach(link, true, None).unwrap();
+    peer.write_with(0, Transfer { state: Some(transactional(None)), ..transfer(0, false) }, b"message");
+    assert_eq!(peer.events(), [incomplete(link.session())]);
+
+    let (mut peer, link) = Peer::attached(Options::default(), Role::Receiver);
+    peer.flow(Flow { handle: Some(0), link_credit: Some(2), ..Flow::default() });
+    peer.send(link, false);
+    peer.send(link, true);
+    peer.events();
+    let report = |first, last| Disposition {
+        role: Role::Receiver,
+        first,
+        last,
+        state: Some(transactional(Some(Accepted {}.into()))),
+        ..Disposition::default()
+    };
+    peer.write(0, report(0, Some(1)));
+    let events = peer.events();
+    assert!(
+        matches!(&events[..], [_, Event::Disposition { .. }] if events[0] == incomplete(link.session())),
+        "{events:?}"
+    );
+    peer.write(0, report(5, None));
+    assert_eq!(peer.events(), [incomplete(link.session())]);
+}
+
 /// Rules: T-75.
 #[test]
 fn the_end_of_a_control_link_is_an_event_however_it_comes() {

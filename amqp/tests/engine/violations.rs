@@ -2,7 +2,7 @@ use consign_amqp::{
     codec::DecodeErrorKind,
     engine::{Connection, Event, Options, Reason, Violation},
     frame::{FrameError, ProtocolHeader},
-    types::{Attach, Begin, Detach, Disposition, Error, Flow, Open, Performative, Role, Transfer, condition},
+    types::{Attach, Begin, Detach, Disposition, Error, Flow, Open, Performative, Rejected, Role, Transfer, condition},
     value::Symbol,
 };
 
@@ -254,6 +254,34 @@ fn a_message_that_is_too_large_detaches_the_link_as_soon_as_it_is() {
     // The rest of it is ignored.
     peer.write_with(0, Transfer::default(), &[0; 6]);
     assert_eq!(detached(&mut peer), (Violation::MessageSize { max: 10 }, condition::MESSAGE_SIZE_EXCEEDED));
+}
+
+/// Rules: A-59.
+#[test]
+fn a_message_that_is_too_large_is_reported_without_its_payload_if_the_application_refuses_it() {
+    let (mut peer, link) = Peer::attached(Options::default().max_message_size(10).report_too_large(true), Role::Sender);
+    peer.write_with(0, transfer(0, false), &[0; 11]);
+    peer.write_with(0, Transfer { more: true, ..transfer(1, true) }, &[0; 6]);
+    for _ in 0..3 {
+        peer.write_with(0, Transfer { more: true, ..Transfer::default() }, &[0; 5]);
+    }
+    peer.write_with(0, Transfer::default(), &[0; 1]);
+    peer.write_with(0, Transfer { more: true, ..transfer(2, false) }, &[0; 11]);
+    peer.write_with(0, Transfer { aborted: true, ..Transfer::default() }, &[]);
+    peer.write_with(0, transfer(3, false), &[0; 10]);
+    let events = peer.events();
+    let [
+        Event::DeliveryTooLarge { id, settled: false, size: 11, .. },
+        Event::DeliveryTooLarge { settled: true, size: 22, .. },
+        Event::DeliveryAborted { .. },
+        Event::Delivery(_),
+    ] = events[..]
+    else {
+        panic!("{events:?}")
+    };
+    peer.frames();
+    assert_eq!(peer.engine.settle(link, [id], Some(&Rejected::default().into()), true), Ok(1));
+    assert!(matches!(peer.frame(), Performative::Disposition(answer) if answer.first == 0 && answer.settled));
 }
 
 /// Rules: A-59.

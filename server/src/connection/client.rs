@@ -216,6 +216,10 @@ impl Client {
     pub(crate) fn detach(&mut self, engine: &mut Engine, link: LinkId, failure: Failure) {
         tracing::debug!(?link, condition = failure.condition.as_str(), "a link is detached: {}", failure.description);
         let waits = matches!(self.links.get(&link), Some(Link { kind: Kind::Accepting(_), .. }));
+        // What the client sends on it from now on is dropped, and so is what was received in part.
+        if !waits {
+            self.transactions.fail_all();
+        }
         // The client may have detached it meanwhile.
         let _ =
             if waits { engine.refuse(link, failure.error()) } else { engine.detach(link, true, Some(failure.error())) };

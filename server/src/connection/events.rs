@@ -1,7 +1,7 @@
 //! The events of the engine.
 
 use consign_amqp::{
-    engine::{Connection as Engine, Event, SessionId},
+    engine::{Connection as Engine, Event, Reason, SessionId},
     types::Role,
 };
 use tokio::time::Instant;
@@ -9,8 +9,9 @@ use tokio::time::Instant;
 use super::{client::Client, handshake, open};
 use crate::{
     auth::{Access, Credentials},
-    links::Kind,
+    links::{Kind, incoming::Refused},
     log::warn_of,
+    transactions::txn_id,
 };
 
 impl Client {
@@ -37,11 +38,19 @@ impl Client {
             Event::CreditChanged { link, drain, .. } => self.credit_changed(engine, link, drain),
             Event::WindowOpened { session } => self.resume(engine, Some(session)),
             Event::Delivery(delivery) => self.delivery(engine, delivery),
+            Event::DeliveryTooLarge { link, id, settled, state, size } => {
+                self.too_large(engine, Refused { link, id, settled, txn_id: txn_id(state) }, size);
+            }
             Event::DeliveryAborted { link } => self.aborted(engine, link),
             Event::Disposition { role: Role::Receiver, deliveries, state, settled, .. } => {
                 self.disposition(engine, &deliveries, state.as_ref(), settled);
             }
-            Event::Detached { link, .. } => {
+            Event::TransactionIncomplete { txn_id, .. } => self.transactions.fail(Some(&txn_id)),
+            Event::Detached { link, reason, .. } => {
+                // What it had received in part is dropped.
+                if matches!(reason, Reason::Violation(_)) {
+                    self.transactions.fail_all();
+                }
                 self.remove(link);
                 // Its unsettled deliveries count no more.
                 self.resume(engine, Some(link.session()));

@@ -128,6 +128,7 @@ fn options(shared: &Shared) -> Options {
         .max_unsettled(limits.max_unsettled)
         .max_frame_size(limits.max_frame_size)
         .max_message_size(limits.max_message_size)
+        .report_too_large(true)
         .handshake_timeout(shared.timeouts.handshake)
         .idle_timeout(shared.timeouts.silence)
 }

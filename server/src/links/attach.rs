@@ -24,8 +24,9 @@ use crate::{
 /// The link property that names the entity to which a sender transfers its messages.
 const TRANSFER_DESTINATION: &str = "com.microsoft:transfer-destination-address";
 
-/// The least size of a message that is received, and how much larger than its entity allows it may be.
-const MIN_RECEIVED: u64 = 1 << 20;
+/// The least size of a request that a node accepts.
+const MIN_REQUEST: u64 = 1 << 20;
+/// How much larger a request or a delivery is than the message in it, at most.
 const OVER_SIZE: u64 = 64 << 10;
 
 /// The largest message that azure-servicebus (Python) announces: the size of its frames. It accepts larger ones.
@@ -70,8 +71,8 @@ impl Client {
             Some(AttachTarget::Coordinator(_)) => {
                 self.check_coordinator()?;
                 self.coordinator_attached(link.session());
-                self.accept(engine, link, attach, Some(MIN_RECEIVED), Map::default(), Kind::Coordinator);
-                self.first_credit(engine, link, None);
+                self.accept(engine, link, attach, Some(MIN_REQUEST), Map::default(), Kind::Coordinator);
+                let _ = engine.credit(link, self.shared.limits.sender_credit);
                 return Ok(());
             }
             Some(AttachTarget::Target(target)) => target.address.clone().unwrap_or_default(),
@@ -81,7 +82,7 @@ impl Client {
         let (kind, max) = match Address::parse(&address)? {
             Address::Cbs => {
                 self.check_cbs()?;
-                (Kind::Requests { node: Node::Cbs, used: 0 }, MIN_RECEIVED)
+                (Kind::Requests { node: Node::Cbs, used: 0 }, MIN_REQUEST)
             }
             Address::Management(path) => {
                 let node = self.management(&path)?;
@@ -90,7 +91,7 @@ impl Client {
                     Node::Management { entity, .. } => entity.max_delivery_size(&self.shared.broker) + OVER_SIZE,
                     Node::Cbs => 0,
                 };
-                (Kind::Requests { node, used: 0 }, max.max(MIN_RECEIVED))
+                (Kind::Requests { node, used: 0 }, max.max(MIN_REQUEST))
             }
             Address::Entity(path) => {
                 let destination = attach.properties.as_ref().and_then(|sent| sent.get(TRANSFER_DESTINATION));
@@ -107,7 +108,8 @@ impl Client {
             }
         };
         self.accept(engine, link, attach, Some(max), properties, kind);
-        self.first_credit(engine, link, Some(max));
+        // The link may be refused already.
+        let _ = engine.credit(link, self.shared.limits.sender_credit);
         Ok(())
     }
 
@@ -320,14 +322,6 @@ impl Client {
                 let _ = engine.refuse(link, Failure::argument(error.to_string()).error());
             }
         }
-    }
-
-    /// Gives a link on which the client sends its first credit. Messages that are larger than it announced are received, within
-    /// limits, so that they are rejected and the link is not detached.
-    fn first_credit(&mut self, engine: &mut Engine, link: LinkId, max: Option<u64>) {
-        // The link may be refused already.
-        let _ = engine.limit_message_size(link, max.unwrap_or(0).saturating_add(OVER_SIZE).max(MIN_RECEIVED));
-        let _ = engine.credit(link, self.shared.limits.sender_credit);
     }
 
     /// The key of the entity of a link, for the session that it holds.

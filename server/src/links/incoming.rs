@@ -5,6 +5,7 @@ use std::sync::Arc;
 use consign_amqp::{
     engine::{Connection as Engine, Delivery, DeliveryId, LinkId, Payload},
     types::{Accepted, DeliveryState, TransactionalState, condition},
+    value::Binary,
 };
 use consign_broker::QueueSender;
 use consign_core::transport::{Batch, ErrorKind, SendError, Sender};
@@ -17,6 +18,15 @@ use crate::{
     messages::{self, Sent},
     transactions::txn_id,
 };
+
+/// A delivery that is refused before it is read.
+pub(crate) struct Refused {
+    pub(crate) link: LinkId,
+    pub(crate) id: DeliveryId,
+    pub(crate) settled: bool,
+    /// The transaction that it is a part of.
+    pub(crate) txn_id: Option<Binary>,
+}
 
 /// A link on which a client sends messages to an entity.
 pub(crate) struct Incoming {
@@ -92,14 +102,47 @@ impl Client {
         });
     }
 
+    /// Refuses a delivery of which the engine has dropped the payload.
+    pub(crate) fn too_large(&mut self, engine: &mut Engine, refused: Refused, size: u64) {
+        let Refused { link, id, settled, txn_id } = refused;
+        self.transactions.fail(txn_id.as_ref());
+        self.touch(link);
+        let state = match self.links.get_mut(&link) {
+            Some(Link { kind: Kind::Incoming(incoming), .. }) => {
+                incoming.used += 1;
+                incoming.unanswered += 1;
+                let state = too_large(size, incoming.max_message_size).rejected();
+                let state = match txn_id {
+                    Some(txn_id) => TransactionalState { txn_id, outcome: Some(Box::new(state)) }.into(),
+                    None => state,
+                };
+                return self.done(engine, Done::Sent { link, delivery: id, settled, state });
+            }
+            Some(Link { kind: Kind::Requests { .. }, .. }) => {
+                self.use_request_credit(engine, link);
+                let text = format!("The request has {size} bytes, which is more than the link accepts.");
+                Failure::new(ErrorKind::MessageSizeExceeded, text).rejected()
+            }
+            Some(_) => {
+                // The link may be detached meanwhile.
+                let _ = engine.credit(link, self.shared.limits.sender_credit);
+                Failure::argument(format!("A request to the coordinator has {size} bytes.")).rejected()
+            }
+            None => return,
+        };
+        if !settled {
+            let _ = engine.settle(link, [id], Some(&state), true);
+        }
+    }
+
     /// Decodes what a client has sent, if it may send that.
     fn decode(&self, format: u32, payload: Payload, max: u64) -> Result<Sent, Failure> {
         if self.is_closing() {
             return Err(Failure::new(ErrorKind::ServiceBusy, "the server shuts down"));
         }
-        if payload.len() as u64 > max {
-            let text = format!("The message has {} bytes, and the limit of the entity is {max} bytes.", payload.len());
-            return Err(Failure::new(ErrorKind::MessageSizeExceeded, text));
+        let size = payload.len() as u64;
+        if size > max {
+            return Err(too_large(size, max));
         }
         messages::decode(format, payload.into_bytes())
     }
@@ -156,4 +199,9 @@ impl Client {
             None => {}
         }
     }
+}
+
+fn too_large(size: u64, max: u64) -> Failure {
+    let text = format!("The message has {size} bytes, and the limit of the entity is {max} bytes.");
+    Failure::new(ErrorKind::MessageSizeExceeded, text)
 }

@@ -2,7 +2,7 @@
 
 mod attach;
 mod cross_entity;
-mod incoming;
+pub(crate) mod incoming;
 pub(crate) mod leases;
 mod outgoing;
 mod session;

@@ -11,7 +11,7 @@ use crate::{
         CommandError, Connection, Delivery, DeliveryId, Event, LinkId, Payload, Violation, input::Fault,
         session::Session, tracker::extend,
     },
-    types::{Flow, Transfer},
+    types::{DeliveryState, Flow, Transfer},
 };
 
 /// A piece of a message below this size is copied, so that pieces do not take more memory than the message.
@@ -93,21 +93,6 @@ impl Connection {
         matches!(link.map(|link| &link.end), Some(End::Receiver(Receiver { partial: Some(_), .. })))
     }
 
-    /// Sets the size from which on a larger message detaches a receiving link. The peer is not told.
-    ///
-    /// By default it is the size that this end has announced. With a larger one, the application can refuse a message that is over
-    /// the announced size by its outcome, as some clients do not report the condition of a detach.
-    ///
-    /// # Errors
-    /// The link is detached, or it sends.
-    pub fn limit_message_size(&mut self, link: LinkId, bytes: u64) -> Result<(), CommandError> {
-        let max = bytes.clamp(1, self.options.max_message_size);
-        let (session, _) = self.link_session(link)?;
-        let End::Receiver(receiver) = &mut session.live_link(link)?.end else { return Err(CommandError::WrongRole) };
-        receiver.max_message_size = max;
-        Ok(())
-    }
-
     /// Requests that the sender of a receiving link uses up the credit: it sends what it has, and no more.
     /// [`Event::CreditDrained`] follows after the deliveries.
     ///
@@ -169,7 +154,7 @@ impl Connection {
         payload: Bytes,
     ) -> Result<(), Fault> {
         let max_unsettled = self.options.max_unsettled;
-        let credit_overrun = self.options.credit_overrun;
+        let accepted = Accepted { overrun: self.options.credit_overrun, too_large: self.options.report_too_large };
         let Some(session) = self.sessions.get_mut(usize::from(local)).and_then(Option::as_deref_mut) else {
             return Ok(());
         };
@@ -182,18 +167,21 @@ impl Connection {
         let Session { links, incoming, last_delivery, id, .. } = session;
         let Some(link) = links.get_mut(own as usize).and_then(Option::as_deref_mut) else { return Ok(()) };
         if link.is_detaching() || link.state == LinkState::Refused {
+            if let Some(DeliveryState::Transactional(transactional)) = transfer.state {
+                self.events.push_back(Event::TransactionIncomplete { session: *id, txn_id: transactional.txn_id });
+            }
             return Ok(());
         }
         let link_id = link.id;
         if matches!(link.end, End::Sender(_)) {
             return Err(Fault::Session(*id, Violation::TransferToSender { handle }));
         }
-        let received = link.transfer(transfer, payload, credit_overrun, &self.incomplete);
+        let received = link.transfer(transfer, payload, accepted, &self.incomplete);
         let received = received.map_err(|fault| Fault::Link(link_id, fault))?;
         match received {
             Progress::More => return Ok(()),
             Progress::Aborted => self.events.push_back(Event::DeliveryAborted { link: link_id }),
-            Progress::Complete(mut delivery) => {
+            Progress::Complete { mut delivery, too_large } => {
                 let sequence = extend(*last_delivery, delivery.id.number());
                 *last_delivery = sequence.max(*last_delivery);
                 if delivery.settled {
@@ -203,7 +191,13 @@ impl Connection {
                 } else {
                     delivery.id = incoming.insert(sequence, link_id);
                 }
-                self.events.push_back(Event::Delivery(delivery));
+                self.events.push_back(match too_large {
+                    None => Event::Delivery(delivery),
+                    Some(size) => {
+                        let Delivery { link, id, settled, state, .. } = delivery;
+                        Event::DeliveryTooLarge { link, id, settled, state, size }
+                    }
+                });
             }
         }
         if link.drain && link.credit == 0 {
@@ -214,11 +208,24 @@ impl Connection {
     }
 }
 
+/// What a link accepts that is beyond its limits.
+#[derive(Clone, Copy)]
+struct Accepted {
+    /// Deliveries beyond the credit.
+    overrun: u32,
+    /// Deliveries that are too large, without their payload.
+    too_large: bool,
+}
+
 /// How far a delivery is after a transfer.
 enum Progress {
     More,
     Aborted,
-    Complete(Delivery),
+    /// With its size if it is too large.
+    Complete {
+        delivery: Delivery,
+        too_large: Option<u64>,
+    },
 }
 
 impl Link {
@@ -244,7 +251,7 @@ impl Link {
         &mut self,
         transfer: Transfer,
         payload: Bytes,
-        credit_overrun: u32,
+        accepted: Accepted,
         incomplete: &Incomplete,
     ) -> Result<Progress, Violation> {
         let link = self.id;
@@ -260,7 +267,7 @@ impl Link {
         } else {
             if let Some(credit) = self.credit.checked_sub(1) {
                 self.credit = credit;
-            } else if receiver.overrun < credit_overrun {
+            } else if receiver.overrun < accepted.overrun {
                 receiver.overrun += 1;
             } else {
                 return Err(Violation::Credit);
@@ -272,26 +279,30 @@ impl Link {
             return Ok(Progress::Aborted);
         }
         partial.size += payload.len() as u64;
-        if partial.size > receiver.max_message_size {
+        let too_large = (partial.size > receiver.max_message_size).then_some(partial.size);
+        if too_large.is_some() && !accepted.too_large {
             return Err(Violation::MessageSize { max: receiver.max_message_size });
         }
         partial.delivery.settled |= transfer.settled == Some(true);
         if transfer.state.is_some() {
             partial.delivery.state = transfer.state;
         }
-        if transfer.more {
+        if too_large.is_some() {
+            partial.discard();
+        } else if transfer.more {
             partial.wait(payload.len() as u64, incomplete)?;
             partial.push(payload);
-            receiver.partial = Some(partial);
-            return Ok(Progress::More);
-        }
-        if partial.is_first() {
+        } else if partial.is_first() {
             partial.delivery.payload = payload.into();
         } else {
             partial.push(payload);
             partial.flush();
         }
-        Ok(Progress::Complete(partial.delivery))
+        if transfer.more {
+            receiver.partial = Some(partial);
+            return Ok(Progress::More);
+        }
+        Ok(Progress::Complete { delivery: partial.delivery, too_large })
     }
 }
 
@@ -333,6 +344,11 @@ impl Partial {
     /// Whether no part was received before.
     fn is_first(&self) -> bool {
         self.delivery.payload.is_empty() && self.tail.is_empty()
+    }
+
+    /// Forgets what was received: the delivery is too large.
+    fn discard(&mut self) {
+        (self.delivery.payload, self.tail, self.share) = (Payload::default(), BytesMut::new(), None);
     }
 
     fn push(&mut self, chunk: Bytes) {

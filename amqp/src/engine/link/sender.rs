@@ -52,11 +52,19 @@ impl Connection {
             Some(Link {
                 end: End::Sender(Sender { partial: None, .. }), state: LinkState::Attached, credit, ..
             }) => {
-                let unsettled = self.options.max_unsettled.saturating_sub(session.outgoing.len());
+                let unsettled = self.unsettled_left(link);
                 (*credit).min(session.windows.sendable()).min(u32::try_from(unsettled).unwrap_or(u32::MAX))
             }
             _ => 0,
         }
+    }
+
+    /// Returns how many more deliveries of the session of a sending link may be unsettled, by
+    /// [`Options::max_unsettled`](crate::engine::Options::max_unsettled). 0 if the session has ended.
+    #[must_use]
+    pub fn unsettled_left(&self, link: LinkId) -> usize {
+        let session = self.session(link.session);
+        session.map_or(0, |session| self.options.max_unsettled.saturating_sub(session.outgoing.len()))
     }
 
     /// Returns the credit that is left of a sending link, whatever the session window and the output allow. 0 if the link is detached,
