@@ -21,6 +21,8 @@ pub struct Limits {
     /// The most links of a connection, at least 1. 5,000 by default, and 1,024 until the client has authenticated.
     pub max_connection_links: u32,
     /// The most unsettled deliveries of a session in each direction, at least 1. 8,192 by default.
+    ///
+    /// If a client receives so many, deliveries whose locks have ended are settled as `released`, so that others are sent.
     pub max_unsettled: usize,
     /// The largest frame in bytes, at least 512. 65,536 by default.
     pub max_frame_size: u32,

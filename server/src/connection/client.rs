@@ -54,6 +54,8 @@ pub(crate) struct Client {
     stalled: Vec<LinkId>,
     /// Links with credit that wait for output to be written.
     unwritten: Vec<LinkId>,
+    /// When to look again for deliveries that a client cannot settle any more, while links wait for settlements.
+    pub(crate) unsettled_due: Option<Instant>,
     /// Requests whose answer is not sent yet.
     pub(crate) requests: usize,
     /// Whether a link has no credit for requests, as there are too many without an answer.
@@ -105,6 +107,7 @@ impl Client {
             fetched: HashSet::new(),
             stalled: Vec::new(),
             unwritten: Vec::new(),
+            unsettled_due: None,
             requests: 0,
             withheld: false,
             is_python: false,
@@ -139,6 +142,18 @@ impl Client {
             None => std::mem::take(&mut self.unwritten),
             Some(_) if self.stalled.is_empty() => Vec::new(),
             Some(session) => self.stalled.extract_if(.., |link| link.session() == session).collect(),
+        }
+    }
+
+    /// Goes on with the links that wait for settlements, as locks may have ended meanwhile.
+    pub(super) fn resume_unsettled(&mut self, engine: &mut Engine, now: Instant) {
+        if self.unsettled_due.is_some_and(|due| due <= now) {
+            for link in std::mem::take(&mut self.stalled) {
+                self.pump_any(engine, link);
+            }
+            if self.stalled.is_empty() {
+                self.unsettled_due = None;
+            }
         }
     }
 

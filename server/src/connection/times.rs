@@ -40,6 +40,14 @@ impl Client {
         }
     }
 
+    /// Has the links that wait for settlements looked at then.
+    pub(crate) fn search_unsettled_at(&mut self, at: Option<Instant>) {
+        self.unsettled_due = at;
+        if let Some(at) = at {
+            self.idle.due = self.idle.due.min(at);
+        }
+    }
+
     fn idle_link(&self) -> Duration {
         self.shared.timeouts.idle_link.max(MIN_IDLE)
     }
@@ -55,6 +63,7 @@ impl Client {
             self.detach_unauthorized(engine, now, "has expired");
         }
         self.expire_transactions(now);
+        self.resume_unsettled(engine, now);
         let mut timeouts = self.shared.timeouts.clone();
         timeouts.idle_link = self.idle_link();
         if self.held.needs_token(now) {
@@ -91,7 +100,8 @@ impl Client {
             .chain(alone_until)
             .chain(token_until)
             .chain(self.held.next_expiry())
-            .chain(self.transactions.next_expiry());
+            .chain(self.transactions.next_expiry())
+            .chain(self.unsettled_due);
         self.idle.due = times.min().unwrap_or(far).min(far);
     }
 

@@ -2,6 +2,7 @@
 
 mod attach;
 mod cross_entity;
+mod ended;
 pub(crate) mod incoming;
 pub(crate) mod leases;
 mod outgoing;

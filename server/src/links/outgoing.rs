@@ -279,6 +279,9 @@ impl Client {
                 Served::Full => {
                     link.source.stop();
                     if engine.credit_left(id) > 0 {
+                        if self.make_sendable(engine, id) {
+                            return self.pump(engine, id);
+                        }
                         self.stall(engine, id);
                     } else if link.drain {
                         link.finish_drain(engine, id);
@@ -300,7 +303,7 @@ impl Client {
         }
     }
 
-    fn pump_any(&mut self, engine: &mut Engine, id: LinkId) {
+    pub(crate) fn pump_any(&mut self, engine: &mut Engine, id: LinkId) {
         if let Some(Link { kind: Kind::Replies(_), .. }) = self.links.get(&id) {
             self.send_replies(engine, id);
         } else {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::support::*;
+use crate::{log, support::*};
 
 const SOON: Duration = Duration::from_millis(10);
 
@@ -80,4 +80,30 @@ async fn a_link_goes_on_when_another_with_unsettled_deliveries_is_detached() {
         }
         timeout(SOON, second.recv()).await.unwrap().unwrap();
     }
+}
+
+/// As a client does whose handlers fail: it lets the locks end, and settles nothing.
+/// Rules.
+#[tokio::test(start_paused = true)]
+async fn deliveries_whose_locks_have_ended_give_way_to_others() {
+    let (lines, _guard) = log::captured();
+    let limits = consign_server::Limits::default().max_unsettled(2);
+    let harness = Harness::with(|builder| builder.limits(limits));
+    let session = harness.session().await;
+    send(&session, "orders", &["a", "b", "c"]).await;
+    let mut link = receiver(&session, "orders").await;
+    link.set_credit(100).unwrap();
+    let mut latest = [link.recv().await.unwrap().id, link.recv().await.unwrap().id];
+    timeout(Duration::from_secs(30), link.recv()).await.unwrap_err();
+    let logged = lines.take();
+    assert_eq!(logged.matches("Unsettled").count(), 1, "{logged}");
+    for _ in 0..4 {
+        // The locks last for a minute.
+        for place in 0..2 {
+            let id = timeout(Duration::from_secs(62), link.recv()).await.expect("a delivery").unwrap().id;
+            assert!(!latest.contains(&id));
+            latest[place] = id;
+        }
+    }
+    assert_eq!(harness.broker().queue("orders").unwrap().counts().locked, 2);
 }
