@@ -69,8 +69,9 @@ async def send_300_kilobytes(s):
 @scenario(queue())
 async def send_too_large(s):
     async with s.sender() as sender:
-        large = ServiceBusMessage(b"x" * 300_000)
-        await refused(errors.MessageSizeExceededError, lambda: sender.send_messages(large))
+        for size in (300_000, 3_000_000):
+            large = ServiceBusMessage(b"x" * size)
+            await refused(errors.MessageSizeExceededError, lambda: sender.send_messages(large))
     async with s.sender() as sender:
         await sender.send_messages(ServiceBusMessage("small"))
     same("the bodies", bodies(await s.drain()), ["small"])
