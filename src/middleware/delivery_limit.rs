@@ -45,9 +45,12 @@
 //! `x-delivery-count` of a quorum queue. They count every redelivery, also after a lost connection and a `nack` at a shutdown: choose a
 //! limit with space for those.
 //!
+//! A broker counts the deliveries of a published copy from 1 on. Both conversions add [`COUNT`] to its number, so that copies of
+//! [`count_delivery`] reach the limit too. If you set a `Received` yourself and publish such copies, add it as they do.
+//!
 //! A classic queue does not count: publish what [`count_delivery`] returns in place of a `nack`, and acknowledge when the broker
 //! has confirmed the copy. Do not do so on an entity with duplicate detection, which drops the copy and confirms it: the
-//! message is then lost. A stream of NATS is one, unless you remove `Nats-Msg-Id` from the copy.
+//! message is then lost. A stream of NATS is one, unless `Nats-Msg-Id` of the copy is empty.
 //!
 //! # Failure
 //!

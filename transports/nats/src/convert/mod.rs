@@ -25,21 +25,22 @@ use async_nats::{HeaderMap, header::NATS_MESSAGE_ID, jetstream};
 use bytes::Bytes;
 use consign_core::{
     Message,
-    message::{Received, SequenceNumber},
+    message::{PropertyValue, Received, SequenceNumber},
     settlement::{DeadLetter, UnreadableMessage},
     transport::{Capability, ErrorKind, SendError, Unsupported},
 };
 
 use crate::{
     dead_letter,
-    read::{self, Origin, Read, facts},
+    read::{self, Facts, Origin, Read, facts},
     wire::{self, Malformed},
 };
 
 /// Returns the headers and the payload of a message.
 ///
-/// `Nats-Msg-Id` is the MessageId, by which a stream detects duplicates within its window. Remove it before you publish a
-/// message again that must not be dropped, such as the copy of `count_delivery`.
+/// `Nats-Msg-Id` is the MessageId, by which a stream detects duplicates within its window. Before you publish a message again that
+/// must not be dropped, such as the copy of `count_delivery`, make it empty: `headers.insert("Nats-Msg-Id", "")`. [`from_jetstream`] adds the count of such a
+/// copy to that of JetStream.
 ///
 /// # Errors
 ///
@@ -86,6 +87,9 @@ pub fn from_nats(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message,
 /// Returns the message of a delivery of JetStream, with its [`Received`]: the sequence number of the stream, the time when it
 /// was stored, and the number of this delivery.
 ///
+/// JetStream counts the deliveries of a copy from its publication on, so the application property of `count_delivery` is added to
+/// the number. A loop that returns messages by `nak` needs no copies.
+///
 /// A message without an id has the name of its stream and its sequence number as MessageId, which is the same at each
 /// delivery. The Subject of a message without one is the subject that it was published to.
 ///
@@ -99,13 +103,13 @@ pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, Unreadab
     let (origin, headers) = (Origin::Subject(&delivery.subject), delivery.headers.as_ref());
     let Read { message, number, enqueued, malformed, .. } =
         read::read(origin, headers, delivery.payload.clone(), facts.number, facts.stored, info.stream);
-    let deliveries = u32::try_from(facts.deliveries).unwrap_or(u32::MAX);
-    let received = Received::new(SequenceNumber::new(number), enqueued, deliveries);
+    let received = Received::new(SequenceNumber::new(number), enqueued, deliveries(&facts, &message));
     readable(message.with_received(received), malformed)
 }
 
 /// Returns the copy of a message for a dead-letter subject of yours: with the reason and the description of the dead letter as
-/// headers, and with its other headers unchanged, without those that begin with `Nats-`.
+/// headers, and with its other headers unchanged, without those that begin with `Nats-`. The number of failed deliveries of
+/// `count_delivery` is removed, so that a copy that is put back into its stream has all its attempts.
 ///
 /// Publish it, wait for the acknowledgement of the stream, and then terminate the delivery by `AckKind::Term`. A failure in
 /// between leaves two messages, never none. The copy has no `Nats-Msg-Id`, because a stream that has the message would drop
@@ -127,7 +131,7 @@ pub fn dead_letter(
     const MAX_PAYLOAD: usize = 1 << 20;
     let max_payload = MAX_PAYLOAD.max(headers.map_or(0, wire::size) + payload.len());
     let message = from_nats(headers, payload).unwrap_or_else(UnreadableMessage::into_message);
-    copy(&message, headers, letter, max_payload)
+    copy(message, headers, letter, max_payload)
 }
 
 /// Returns the same copy as [`dead_letter`] for a delivery of JetStream. In addition it keeps the Subject of
@@ -143,20 +147,30 @@ pub fn dead_letter_of(delivery: &jetstream::Message, letter: DeadLetter) -> Resu
     if message.subject().is_none() {
         message.properties_mut().set_subject(delivery.subject.to_string());
     }
-    copy(&message, headers, letter, delivery.context.client().max_payload())
+    copy(message, headers, letter, delivery.context.client().max_payload())
 }
 
 fn copy(
-    message: &Message,
+    mut message: Message,
     headers: Option<&HeaderMap>,
     mut letter: DeadLetter,
     max_payload: usize,
 ) -> Result<(HeaderMap, Bytes), SendError> {
     let mut others = HeaderMap::new();
-    wire::foreign(headers, &mut others);
+    wire::keep(headers, &mut others, |name| !name.starts_with(wire::name::PREFIX) && name != COUNT);
     letter.fit(message.properties());
-    dead_letter::encode(message, &letter, &others, max_payload)
+    message.properties_mut().application_properties_mut().remove(COUNT);
+    dead_letter::encode(&message, &letter, &others, max_payload)
         .map_err(|error| SendError::new(error.kind()).with_detail(error.to_string()))
+}
+
+/// The application property of `count_delivery`.
+const COUNT: &str = "x-delivery-count";
+
+/// The number of this delivery, with the failed ones of the originals of a copy.
+fn deliveries(facts: &Facts, message: &Message) -> u32 {
+    let failed = message.application_properties().get(COUNT).and_then(PropertyValue::to_u64);
+    u32::try_from(facts.deliveries.saturating_add(failed.unwrap_or(0))).unwrap_or(u32::MAX)
 }
 
 fn readable(message: Message, malformed: Option<Malformed>) -> Result<Message, UnreadableMessage> {

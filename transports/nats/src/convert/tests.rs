@@ -102,6 +102,39 @@ fn a_dead_letter_keeps_what_it_came_with() {
 
 /// Rules: K-123.
 #[test]
+fn the_count_of_a_copy_is_added_to_that_of_jetstream() {
+    let facts = |deliveries| Facts { deliveries, number: 7, delivered: 9, stored: Timestamp::EPOCH };
+    assert_eq!(deliveries(&facts(3), &Message::new("")), 3);
+    let cases: [(PropertyValue, u64, u32); 4] =
+        [(2_u64.into(), 1, 3), (2_u64.into(), 4, 6), ("many".into(), 1, 1), (u64::MAX.into(), 2, u32::MAX)];
+    for (count, delivered, number) in cases {
+        let mut copy = Message::new("");
+        copy.properties_mut().application_properties_mut().insert(COUNT, count);
+        let (headers, payload) = to_nats(&copy).unwrap();
+        assert_eq!(deliveries(&facts(delivered), &from_nats(Some(&headers), payload.clone()).unwrap()), number);
+    }
+}
+
+/// Rules: K-123.
+#[test]
+fn a_dead_letter_has_no_count() {
+    let mut copy = Message::new("");
+    copy.properties_mut().application_properties_mut().insert(COUNT, 2_u64);
+    copy.properties_mut().application_properties_mut().insert("tenant", "acme");
+    let (counted, payload) = to_nats(&copy).unwrap();
+    let mut of_another_client = counted.clone();
+    of_another_client.insert(COUNT, "5");
+    for headers in [counted, of_another_client] {
+        let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
+        let (headers, payload) = dead_letter(Some(&headers), payload.clone(), letter).unwrap();
+        let dead = from_nats(Some(&headers), payload).unwrap();
+        assert_eq!(dead.application_properties().get(COUNT), None);
+        assert_eq!(dead.application_properties().get("tenant"), Some(&"acme".into()));
+    }
+}
+
+/// Rules: K-123.
+#[test]
 fn an_id_is_what_other_clients_read_unless_it_reads_as_an_encoded_one() {
     for (id, header) in [("50%", "50%"), ("a%2Fb", "a%252Fb"), (" a", "%20a"), ("a\nb", "a%0Ab")] {
         let message = Message::builder().message_id(id).build("").unwrap();

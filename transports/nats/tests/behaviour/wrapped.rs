@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use consign::{
+    Disposition, Message,
+    middleware::delivery_limit::{DeliveryLimitLayer, count_delivery},
     settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, Lease, ReceiverExt},
 };
@@ -10,11 +12,13 @@ use consign_nats::{
     Nats,
     async_nats::{
         self,
+        header::NATS_MESSAGE_ID,
         jetstream::{self, consumer::pull, stream},
     },
     convert,
 };
 use futures_util::TryStreamExt;
+use tower::{BoxError, ServiceBuilder, ServiceExt, service_fn};
 
 use crate::{LONG, server};
 
@@ -193,6 +197,40 @@ async fn conversions_keep_the_subject_of_a_foreign_stream() {
     let delivery = deliveries.try_next().await.unwrap().unwrap();
     let read = convert::from_jetstream(&delivery).unwrap();
     assert_eq!((read.subject(), read.dead_letter_reason()), (Some(placed.as_str()), Some("HandlerPermanent")));
+    context.delete_stream(name).await.unwrap();
+}
+
+/// Rules: K-123, Y-242.
+#[tokio::test]
+async fn a_copy_that_is_published_again_reaches_the_limit_of_deliveries() {
+    const LIMIT: u32 = 3;
+    let Some(url) = server::url() else { return };
+    let context = jetstream::new(async_nats::connect(url).await.unwrap());
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![name.clone()], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = pull::Config { durable_name: Some("mine".into()), ..Default::default() };
+    let consumer = stream.create_consumer(config).await.unwrap();
+    let (headers, payload) = convert::to_nats(&Message::builder().message_id("order-7").build("a").unwrap()).unwrap();
+    context.publish_with_headers(name.clone(), headers, payload).await.unwrap().await.unwrap();
+    let stack = ServiceBuilder::new()
+        .layer(DeliveryLimitLayer::new(LIMIT))
+        .service(service_fn(async |_: Message| Err::<Disposition, _>(BoxError::from("fails"))));
+    let mut deliveries = consumer.messages().await.unwrap();
+    for number in 1..=LIMIT {
+        let delivery = deliveries.try_next().await.unwrap().unwrap();
+        let message = convert::from_jetstream(&delivery).unwrap();
+        assert_eq!((message.message_id(), message.received().unwrap().delivery_count), (Some("order-7"), number));
+        let result = stack.oneshot(message.clone()).await;
+        assert_eq!(result.is_ok(), number == LIMIT, "delivery {number}: {result:?}");
+        if result.is_err() {
+            let (mut headers, payload) = convert::to_nats(&count_delivery(&message)).unwrap();
+            headers.insert(NATS_MESSAGE_ID, "");
+            let stored = context.publish_with_headers(name.clone(), headers, payload).await.unwrap().await.unwrap();
+            assert!(!stored.duplicate);
+        }
+        delivery.ack().await.unwrap();
+    }
     context.delete_stream(name).await.unwrap();
 }
 
