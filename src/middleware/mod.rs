@@ -23,7 +23,7 @@
 //! | one message fails, and may succeed soon | [`mod@retry`], at once | it keeps its slot and its lock |
 //! | one message fails, and may succeed later | [`mod@retry`], delayed | the broker has a copy, or delays the message |
 //! | one message fails in each delivery, and the broker does not count | [`delivery_limit`] | it is dead-lettered after its last delivery |
-//! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and no deliveries are counted |
+//! | all messages fail | [`circuit_breaker`] | the stack is not ready: messages wait in their queue, and one failed delivery counts in each pause |
 //! | more messages per second than a dependency can handle | tower's rate limit | the stack is not ready until the next period |
 //! | more messages at once | [`Consumer::concurrency`](crate::consumer::Consumer::concurrency) | they wait in their queue |
 //! | messages of one key have to run one after the other | [`partition`] | they wait in their slots, with their locks renewed |

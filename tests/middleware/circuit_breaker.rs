@@ -286,6 +286,27 @@ async fn a_consumer_holds_its_batch_at_most_and_no_delivery_is_used_up() {
 }
 
 /// Rules: Y-31.
+/// A message that always fails would keep the circuit open without an end if its probes did not count.
+#[cfg(feature = "testing")]
+#[tokio::test(start_paused = true)]
+async fn a_message_whose_probes_fail_is_dead_lettered_after_its_last_delivery() {
+    use consign::{administration::QueueSettings, consumer::Consumer, testing::TestBroker};
+
+    let broker = TestBroker::new();
+    let queue = broker.queue_with("orders", QueueSettings::default().max_delivery_count(3));
+    queue.send("fails");
+    queue.send("an order");
+    let breaker = CircuitBreakerLayer::new(1, 1, PAUSE);
+    let handler = service_fn(async |message: Message| {
+        if message.payload() == Some(b"fails") { Err(BoxError::from("away")) } else { Ok(Disposition::Complete) }
+    });
+    let consumer = Consumer::new(queue.receiver(), breaker.layer(handler)).concurrency(1);
+    consumer.run_until(sleep(4 * PAUSE)).await.unwrap();
+    queue.assert_empty();
+    assert_eq!((queue.dead_letters().len(), breaker.counts().probes(), breaker.counts().closed()), (1, 3, 1));
+}
+
+/// Rules: Y-31.
 #[tokio::test(start_paused = true)]
 async fn a_probe_decides_only_in_the_half_open_period_in_which_it_began() {
     for late in [Disposition::Complete, Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "")] {

@@ -1,5 +1,5 @@
-//! A layer that stops receiving while handlers fail, so that messages wait in their queue and their deliveries are not
-//! counted.
+//! A layer that stops receiving while handlers fail, so that messages wait in their queue. One delivery in each pause tests
+//! the handlers, and counts if it fails.
 //!
 //! The circuit is *closed* while handlers succeed. When a configured number of the latest calls have failed it is *open*:
 //! no stack of the layer is ready, and a [`Consumer`](crate::consumer::Consumer) dispatches no message. After a pause it is
@@ -45,11 +45,19 @@
 //! The latest calls count whatever their age is. Calls and probes that began before the circuit opened and end later are
 //! ignored.
 //!
+//! # Deliveries that count
+//!
+//! The layer returns the failure of a probe as any other, so the broker counts the delivery. On most transports an abandoned
+//! message keeps its place: the next probe is the same message, until it is dead-lettered after `MaxDeliveryCount` failures.
+//! So an outage dead-letters about one message in `MaxDeliveryCount` pauses. If a failed probe did not count, a message that
+//! always fails would keep the circuit open without an end. Choose a pause so that `MaxDeliveryCount` pauses take longer
+//! than an outage that you expect.
+//!
 //! # Failure
 //!
 //! The layer has no failure of its own, and returns every result. Messages that a consumer has received when the circuit
-//! opens wait in its batch. At half of their lock they are released without a count, and the consumer receives others. So
-//! it holds at most as many messages as its slots and prefetch permit.
+//! opens wait in its batch. At half of their lock they are released without a count, which every transport supports, and the
+//! consumer receives others. So it holds at most as many messages as its slots and prefetch permit.
 //!
 //! # Order
 //!
