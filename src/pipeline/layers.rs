@@ -88,19 +88,25 @@ impl<C> Describe for ExpiryLayer<C> {
 
 impl<L: Later> Describe for RetryLayer<L> {
     fn info(&self) -> LayerInfo {
-        let info = receiving("retry").once().setting("immediate", self.immediate);
-        self.later
-            .settings()
+        let info = receiving("retry")
+            .once()
+            .setting("immediate", self.immediate)
+            .inside_of("expiry", "a copy of an expired message is sent");
+        let later = self.later.settings();
+        if later.is_empty() {
+            return info;
+        }
+        later
             .into_iter()
             .fold(info, |info, (name, value)| info.setting(name, value))
-            .inside_of("expiry", "a copy of an expired message is sent")
             .outside_of("circuit_breaker", "a failure with a delayed retry counts as a success")
     }
 }
 
 impl Describe for CircuitBreakerLayer {
     fn info(&self) -> LayerInfo {
-        receiving("circuit_breaker")
+        let why = "that layer is always ready, and the consumer receives while the circuit is open";
+        receiving("circuit_breaker").outside_of("partition", why).outside_of("dedup", why)
     }
 }
 

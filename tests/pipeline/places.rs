@@ -2,10 +2,13 @@
 
 use consign::{
     BuildErrorKind as Kind,
+    administration::QueueSettings,
+    broker::Broker,
     codecs::Codecs,
     middleware::{
         busy_pause::BusyPauseLayer,
         catch_panic::CatchPanicLayer,
+        circuit_breaker::CircuitBreakerLayer,
         dead_letter::DeadLetterLayer,
         delivery_limit::DeliveryLimitLayer,
         encode::EncodeLayer,
@@ -14,7 +17,7 @@ use consign::{
         interop::{MassTransitLayer, NServiceBusLayer},
         message_id::MessageIdLayer,
         partition::PartitionLayer,
-        retry::{Backoff, RetryLayer},
+        retry::{Backoff, DelayPolicy, RetryLayer},
         send_retry::SendRetryLayer,
         size_limit::SizeLimitLayer,
         spawn::SpawnLayer,
@@ -26,7 +29,7 @@ use consign::{
 use tower::layer::util::Identity;
 
 use crate::layers::{
-    Says, check_in, check_out, compress, decompress, decrypt, dedup, encrypt, renewal, service, sign, verify,
+    MINUTE, Says, check_in, check_out, compress, decompress, decrypt, dedup, encrypt, renewal, service, sign, verify,
 };
 
 /// The layer stands so to the other one, or else.
@@ -84,6 +87,23 @@ fn a_message_that_waits_for_its_key_keeps_its_lock_and_a_task_its_id() {
         receiving: spawn, outside, dedup(), twice;
         receiving: spawn, inside, partition(), "messages of one key start in any order";
     }
+}
+
+/// Rules: Y-32.
+#[tokio::test]
+async fn a_circuit_breaker_is_outside_of_layers_that_are_always_ready() {
+    let broken = || CircuitBreakerLayer::new(1, 1, MINUTE);
+    let ready = "that layer is always ready, and the consumer receives while the circuit is open";
+    let queue = Broker::new().create_queue("q", QueueSettings::default()).unwrap();
+    let delayed = DelayPolicy::new(queue.sender().unwrap(), Backoff::fixed(MINUTE)).unwrap();
+    orders! {
+        receiving: broken(), outside, PartitionLayer::by_partition_key(), ready;
+        receiving: broken(), outside, dedup(), ready;
+        receiving: RetryLayer::new().delayed(delayed), outside, broken(), "a failure with a delayed retry counts as a success";
+    }
+    let (retry, partition) = (RetryLayer::new().immediate(2), PartitionLayer::by_partition_key());
+    let pipeline = Pipeline::receiving("q").layer(Says(broken())).layer(Says(partition)).layer(Says(retry));
+    pipeline.layer(Says(dedup())).service(service!()).map(drop).unwrap();
 }
 
 fn send_retry() -> SendRetryLayer {

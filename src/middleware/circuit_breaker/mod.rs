@@ -61,9 +61,12 @@
 //!
 //! # Order
 //!
-//! Inside of [`retry`](super::retry), which turns a failure into a success once it has sent a copy, and outside of timeout,
-//! whose error counts. While the circuit is open, a further attempt within a delivery waits with its message: use the layer
-//! with delayed retries, or with few attempts. All clones and all stacks of one layer share one circuit. Becoming ready
+//! Inside of a [`retry`](super::retry) with delays, which turns a failure into a success once it has sent a copy, and outside of
+//! timeout, whose error counts. Inside of retry, a further attempt within a delivery waits with its message while the circuit
+//! is open: allow few immediate attempts, or put a retry without delays inside, whose last attempt counts.
+//!
+//! Outside of [`partition`](super::partition) and [`dedup`](super::dedup). They are always ready, so with the breaker inside of them
+//! a consumer receives while the circuit is open, and its messages lose their locks, which counts deliveries. All clones and all stacks of one layer share one circuit. Becoming ready
 //! reserves nothing, so an idle clone holds no probe; two consumers that become ready at the same time may each send a
 //! probe.
 //!

@@ -42,7 +42,7 @@
 //! next `await`, so the next one may begin before it has ended. If the inner service fails to become ready, the call returns that error, and not `poll_ready`.
 //!
 //! A message that fails is redelivered after the messages of its key that are here already. Where the order has to survive
-//! failures, retry [at once](crate::middleware::retry) inside of this layer, or use
+//! failures, retry [at once](crate::middleware::retry) inside of this layer, with a circuit breaker outside of both, or use
 //! [sessions](crate::consumer::SessionConsumer). The order is that of one consumer: several consumers of one queue each
 //! have keys of their own.
 //!
@@ -52,6 +52,10 @@
 //! of it includes the wait, one inside does not. Inside of duplicate detection, a duplicate does not wait. Inside of
 //! [`ExpiryLayer`](crate::middleware::expiry), which knows the lock of the delivery and not its renewals, and of
 //! [`LockRenewalLayer`](crate::middleware::lock_renewal).
+//!
+//! The layer is always ready, and makes the inner service ready in the call. So a
+//! [circuit breaker](crate::middleware::circuit_breaker) inside does not stop the consumer from receiving: messages fill the slots
+//! until they lose their locks, which counts deliveries. Put a circuit breaker outside.
 //!
 //! # Cost
 //!
