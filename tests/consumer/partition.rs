@@ -11,7 +11,11 @@ use consign::{
     Disposition, Message,
     broker::Queue,
     consumer::Consumer,
-    middleware::{expiry::ExpiryLayer, partition::PartitionLayer},
+    middleware::{
+        dedup::{DedupKey, DedupLayer, DedupStore, MemoryStore},
+        expiry::ExpiryLayer,
+        partition::PartitionLayer,
+    },
     time::SystemClock,
     transport::Sender,
 };
@@ -82,6 +86,41 @@ async fn one_of_a_key_at_a_time_in_order_and_others_meanwhile() {
             }
         }
     }
+}
+
+/// Rules: W-07, W-250.
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_for_its_id_keeps_its_place_before_its_key() {
+    let queue = queue_with_lock(300);
+    for (id, key) in [("first", Some("key")), ("second", Some("key")), ("third", Some("key")), ("other", None)] {
+        let message = match key {
+            Some(key) => Message::builder().partition_key(key.to_owned()),
+            None => Message::builder(),
+        };
+        queue.sender().unwrap().send(message.message_id(id).build("an order").unwrap()).await.unwrap();
+    }
+    let store = Arc::new(MemoryStore::new(seconds(600)));
+    // Of a process that was killed.
+    for id in [b"first", b"other"] {
+        let _lease = store.begin(DedupKey::new("orders", id), seconds(30)).await.unwrap();
+    }
+    let handled = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&handled);
+    let handler = service_fn(move |message: Message| {
+        notes.lock().unwrap().push(message.message_id().unwrap().to_owned());
+        async { Ok::<_, Infallible>(Disposition::Complete) }
+    });
+    let stack = ServiceBuilder::new()
+        .layer(PartitionLayer::by_partition_key())
+        .layer(DedupLayer::new(store, "orders"))
+        .service(handler);
+    let consumer = Consumer::new(queue.receiver(), stack);
+    let stats = consumer.stats();
+    let stats = within(600, consumer.run_until(until(move || stats.completed() == 4))).await.unwrap();
+    let mut order = handled.lock().unwrap().clone();
+    order.retain(|id| id != "other");
+    assert_eq!(order, ["first", "second", "third"]);
+    assert_eq!((stats.held(), stats.abandoned()), (1, 0), "one without a key is held outside of the slots");
 }
 
 /// Rules: W-251.

@@ -60,6 +60,7 @@
 //! |---|---|
 //! | a [`Consumer`](crate::consumer::Consumer) | It holds the message without a slot, renews its lock, and calls the stack again after 0.1 to 2 seconds, or when the lease ends. There is no time limit. It holds at most 256 messages: see [`Consumer::max_held`](crate::consumer::Consumer::max_held), also for further ones. |
 //! | a [`SessionConsumer`](crate::consumer::SessionConsumer), or `max_held(0)` | The call waits in its slot for at most [`DedupLayer::WAIT`]; then the message is abandoned. Later messages of the session wait behind it. |
+//! | a [`Consumer`](crate::consumer::Consumer), inside of [`PartitionLayer`](super::partition::PartitionLayer) | The same for a message with a key: later messages of its key wait behind it. |
 //! | your own | The same: the future of the call waits. The inner service is not kept ready meanwhile. |
 //!
 //! A consumer recognises that this layer has abandoned the message. Outer layers return the abandon unchanged: retries and

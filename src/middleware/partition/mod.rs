@@ -49,9 +49,14 @@
 //! # Order
 //!
 //! Outside of the layers that should run one at a time, and inside of those whose time includes the wait. A timeout outside
-//! of it includes the wait, one inside does not. Inside of duplicate detection, a duplicate does not wait. Inside of
+//! of it includes the wait, one inside does not. Inside of duplicate detection, a duplicate does not wait, but a message whose id is being
+//! handled elsewhere is handled after later ones of its key. Inside of
 //! [`ExpiryLayer`](crate::middleware::expiry), which knows the lock of the delivery and not its renewals, and of
 //! [`LockRenewalLayer`](crate::middleware::lock_renewal).
+//!
+//! A message with a key whose id is being [handled elsewhere](crate::middleware::dedup) waits in its slot for at most
+//! [`DedupLayer::WAIT`](crate::middleware::dedup::DedupLayer::WAIT), and the messages of its key wait behind it. The consumer does not
+//! [hold](crate::consumer::Consumer::max_held) it outside of the slots.
 //!
 //! The layer is always ready, and makes the inner service ready in the call. So a
 //! [circuit breaker](crate::middleware::circuit_breaker) inside does not stop the consumer from receiving: messages fill the slots

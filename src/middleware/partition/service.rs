@@ -11,7 +11,7 @@ use tower::util::Oneshot;
 use tower_service::Service;
 
 use super::{KeyHash, place::Place, turns::Turns};
-use crate::Message;
+use crate::{Message, message::Holding};
 
 /// Handles messages of one key one at a time; see the [module](super).
 #[derive(Clone)]
@@ -33,8 +33,13 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, message: Message) -> Self::Future {
-        let place = Place::take(&self.turns, (self.key)(&message));
+    fn call(&mut self, mut message: Message) -> Self::Future {
+        let key = (self.key)(&message);
+        if key.is_some() {
+            // Held outside of its slot, it would leave its place to the next message of its key.
+            message.set_holding(Holding::No);
+        }
+        let place = Place::take(&self.turns, key);
         ResponseFuture { place, state: State::Waiting { call: Some((self.inner.clone(), message)) } }
     }
 }
