@@ -40,9 +40,20 @@
 //!
 //! # Readiness
 //!
-//! Every layer is ready when its inner service is, with two exceptions. [`circuit_breaker`] is not ready while its circuit
-//! is open. [`in_flight`] is always ready and waits in the call; [`busy_pause`] does both. tower's concurrency limit and
-//! buffer reserve a permit when they become ready: make a stack ready when the message has arrived, and call it at once.
+//! Every layer is ready when its inner service is, with these exceptions:
+//!
+//! | layer | ready | waits in the call |
+//! |---|---|---|
+//! | [`circuit_breaker`] | not while its circuit is open | no |
+//! | [`partition`] | always | for its key, and for the inner service |
+//! | [`dedup`] | always, unless the inner service has failed to become ready | for its id, and for the inner service |
+//! | [`in_flight`] | always | for a permit, and for the inner service |
+//! | [`busy_pause`] | when its inner service is | for the end of a pause |
+//!
+//! A layer that is always ready hides that an inner one is not: the consumer receives nevertheless.
+//!
+//! tower's concurrency limit and buffer reserve a permit when they become ready: make a stack ready when the message has
+//! arrived, and call it at once.
 
 pub mod busy_pause;
 pub mod catch_panic;
