@@ -15,6 +15,7 @@ use consign::{
     consumer::Consumer,
     message::{MessageBody, SequenceNumber, Value},
     middleware::{
+        busy_pause::BusyPauseLayer,
         claim_check::{
             BlobError, BlobErrorKind, BlobId, BlobStore, Claim, ClaimError, MemoryBlobs, ResolveClaimLayer,
             StoreClaimLayer,
@@ -22,7 +23,8 @@ use consign::{
         content_encoding::{CompressLayer, DecompressLayer, Encoding},
         encryption::{DecryptLayer, EncryptLayer},
         keys::{Key, Keys},
-        retry::RetryLayer,
+        retry::{Backoff, RetryLayer},
+        send_retry::SendRetryLayer,
         size_limit::SizeLimitLayer,
     },
     settlement::{DeadLetter, DeadLetterReason},
@@ -124,7 +126,7 @@ async fn a_store_that_does_not_answer_is_given_up() {
     let broker = Broker::default();
     let sending = StoreClaimLayer::new(Silent).layer(SendService::new(broker.clone()));
     let error = sending.oneshot(Message::new(vec![7; 1 << 20])).await.unwrap_err();
-    assert_eq!((error.kind(), broker.transfers()), (ErrorKind::ServiceBusy, 0));
+    assert_eq!((error.kind(), broker.transfers()), (ErrorKind::Throttled, 0));
     assert_eq!(began.elapsed(), Duration::from_secs(60));
 
     let message = sent(&StoreClaimLayer::new(blobs()), Message::new(vec![7; 1 << 20]));
@@ -317,6 +319,29 @@ fn a_length_over_the_limit_is_not_read() {
 
 /// Rules: H-45.
 #[tokio::test(start_paused = true)]
+async fn a_store_that_does_not_answer_pauses_no_other_send_and_is_tried_again() {
+    let (pause, broker) = (BusyPauseLayer::new(), Broker::default());
+    let sender = ServiceBuilder::new()
+        .layer(&pause)
+        .layer(StoreClaimLayer::new(Silent))
+        .service(SendService::new(broker.clone()));
+    let error = sender.oneshot(Message::new(vec![7; 1 << 20])).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_outcome_unknown(), pause.is_paused()), (ErrorKind::Throttled, false, false));
+
+    let slow = StoreClaimLayer::new(Slow::new(blobs(), 1)).threshold(1);
+    let retry = SendRetryLayer::new(Backoff::fixed(Duration::from_secs(1)));
+    let sender = ServiceBuilder::new().layer(retry).layer(slow).service(SendService::new(broker.clone()));
+    let send = tokio::spawn(sender.oneshot(Message::new("a body")));
+    while broker.transfers() == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    broker.answer(0, Ok(()));
+    send.await.unwrap().unwrap();
+    assert_eq!(broker.transfers(), 1);
+}
+
+/// Rules: H-45.
+#[tokio::test(start_paused = true)]
 async fn a_store_that_does_not_answer_is_tried_again() {
     let start = tokio::time::Instant::now();
     let blobs = blobs();
@@ -328,7 +353,7 @@ async fn a_store_that_does_not_answer_is_tried_again() {
         async move { claim_of(&message) }
     });
     let error = sender.layer(transport.clone()).oneshot(Message::new("a body")).await.unwrap_err();
-    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::ServiceBusy, true));
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Throttled, true));
     assert_eq!((broker.load(Ordering::Relaxed), start.elapsed()), (0, Duration::from_secs(1)));
     sender.layer(transport).oneshot(Message::new("a body")).await.unwrap();
     assert_eq!((broker.load(Ordering::Relaxed), start.elapsed()), (1, Duration::from_secs(2)));

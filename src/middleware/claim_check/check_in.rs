@@ -43,7 +43,7 @@ impl<B: BlobStore> StoreClaimLayer<B> {
     }
 
     /// Sets how long the store may take for one body: by default 60 seconds, at least a millisecond and at most a year. After
-    /// that the send fails as [`ServiceBusy`](ErrorKind::ServiceBusy), and nothing is sent.
+    /// that the send fails as [`Throttled`](ErrorKind::Throttled), and nothing is sent.
     #[must_use]
     pub fn operation_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = deadline::clamped(timeout);

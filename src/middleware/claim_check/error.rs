@@ -81,7 +81,8 @@ impl From<BlobError> for SendError {
         let kind = match error.kind {
             BlobErrorKind::Full => ErrorKind::QuotaExceeded,
             BlobErrorKind::Denied => ErrorKind::Unauthorized,
-            _ => ErrorKind::ServiceBusy,
+            // `ServiceBusy` would pause all sends.
+            _ => ErrorKind::Throttled,
         };
         // Nothing was sent, so there is no outcome that is unknown.
         Self::new(kind).with_detail(error.to_string()).with_source(error)

@@ -62,7 +62,7 @@
 //! # Failure
 //!
 //! Sending: a blob that cannot be stored within [`StoreClaimLayer::operation_timeout`] is a [`SendError`](crate::transport::SendError) with the [`BlobError`] as its
-//! source, of the kind [`ServiceBusy`](crate::transport::ErrorKind::ServiceBusy),
+//! source, of the kind [`Throttled`](crate::transport::ErrorKind::Throttled), which may be sent again,
 //! [`QuotaExceeded`](crate::transport::ErrorKind::QuotaExceeded) or
 //! [`Unauthorized`](crate::transport::ErrorKind::Unauthorized). A message that has a claim already is
 //! [`InvalidArgument`](crate::transport::ErrorKind::InvalidArgument). Nothing is sent then, of a batch neither.

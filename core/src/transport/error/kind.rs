@@ -40,7 +40,7 @@ pub enum ErrorKind {
     Transaction,
     /// The value could not be written, or its properties are too large.
     Serialization,
-    /// A limit of this process was reached before the broker was called.
+    /// A limit of this process was reached, or a blob store failed, before the broker was called.
     Throttled,
     /// Anything else.
     General,
