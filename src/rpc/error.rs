@@ -124,7 +124,9 @@ impl CallError {
         match &*self.0 {
             Cause::Send(error) => error.is_retryable(),
             // No service is subscribed yet.
-            Cause::Fault(fault) => matches!(fault.code(), FaultCode::Application(code) if &**code == "NoResponders"),
+            Cause::Fault(fault) => {
+                matches!(fault.code(), FaultCode::Application(code) if &**code == FaultCode::NO_RESPONDERS)
+            }
             _ => matches!(
                 self.kind(),
                 CallErrorKind::TooManyRequests | CallErrorKind::Timeout | CallErrorKind::Disconnected

@@ -35,16 +35,17 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultCode {
-    /// The request could not be decoded: [`reason`](Fault::reason) and [`trail`](Fault::trail) have the
-    /// cause.
+    /// The request was dead-lettered because it could not be decoded: [`reason`](Fault::reason) and [`trail`](Fault::trail) have
+    /// the cause. It was not handled, unless a handler decodes it itself, or dead-letters it for such a reason.
     UndecodableRequest,
-    /// No handler takes requests of this subject.
+    /// No handler takes requests of this subject, or a handler has dead-lettered it for that reason.
     UnknownRequest,
-    /// The request lacks a property, or has a value in one, that it must not have.
+    /// The request lacks a property, or has a value in one, that it must not have. An extractor has refused it, or a handler has
+    /// dead-lettered it for that reason.
     InvalidRequest,
     /// The handler failed, and would again.
     Failed,
-    /// The code of an application: 1 to 64 of the characters `A-Z a-z 0-9 . _ -`.
+    /// The code of an application, or of a broker: 1 to 64 of the characters `A-Z a-z 0-9 . _ -`.
     Application(Box<str>),
     /// Something that is no code.
     Unrecognised,
@@ -62,21 +63,23 @@ impl Fault {
     /// Longest detail: 1,024 characters. Longer text is truncated.
     pub const MAX_DETAIL: usize = 1_024;
 
-    /// A fault without further particulars. The code is read as [`application`](Self::application) reads it.
+    /// A fault without further particulars. An [`Application`](FaultCode::Application) code is read as
+    /// [`application`](Self::application) reads it.
     #[must_use]
     pub fn new(code: FaultCode) -> Self {
         let code = match code {
-            FaultCode::Application(code) => FaultCode::of(&code),
+            FaultCode::Application(code) => FaultCode::of_application(&code),
             other => other,
         };
         Self { code, request_id: None, reason: None, detail: None, trail: Trail::default() }
     }
 
     /// A fault with a code of the application's own. Text that is not a code, see [`FaultCode::Application`],
-    /// becomes [`FaultCode::Unrecognised`].
+    /// becomes [`FaultCode::Unrecognised`]. So does a code of this library, such as `UndecodableRequest` or `NoResponders`: a
+    /// requester would take the request for one that was not handled.
     #[must_use]
     pub fn application(code: &str) -> Self {
-        Self::new(FaultCode::of(code))
+        Self::new(FaultCode::Application(code.into()))
     }
 
     /// Adds text for people, cut to [`MAX_DETAIL`](Self::MAX_DETAIL) characters. It goes to the requester, so it must
@@ -176,6 +179,8 @@ impl Fault {
 
 impl FaultCode {
     const UNRECOGNISED: &'static str = "Unrecognised";
+    /// The code of a call to a NATS subject without a service.
+    pub(super) const NO_RESPONDERS: &'static str = "NoResponders";
 
     /// Returns the code that is sent.
     #[must_use]
@@ -187,6 +192,14 @@ impl FaultCode {
             Self::Failed => "Failed",
             Self::Application(code) => code,
             Self::Unrecognised => Self::UNRECOGNISED,
+        }
+    }
+
+    /// Reads the code of an application, which has none of the library's.
+    fn of_application(text: &str) -> Self {
+        match Self::of(text) {
+            Self::Application(code) if &*code != Self::NO_RESPONDERS => Self::Application(code),
+            _ => Self::Unrecognised,
         }
     }
 

@@ -146,13 +146,18 @@ fn a_fault_that_is_deserialised_is_held_to_the_same() {
     assert_eq!((fault.detail().unwrap().len(), fault.request_id().unwrap().len()), (1_024, 1_024));
     let forged = Fault::new(FaultCode::Application("a\nb".into()));
     assert_eq!(forged.code(), &FaultCode::Unrecognised);
-    assert_eq!(Fault::new(FaultCode::Application("Failed".into())).code(), &FaultCode::Failed);
 }
 
+/// Rules: R-35.
 #[test]
-fn an_application_cannot_make_a_code_that_is_none() {
-    for (text, code) in [("Failed", FaultCode::Failed), ("a b", FaultCode::Unrecognised), ("", FaultCode::Unrecognised)]
-    {
-        assert_eq!(Fault::application(text).code(), &code);
+fn an_application_cannot_make_a_code_that_is_none_or_the_librarys() {
+    let own = ["UndecodableRequest", "UnknownRequest", "InvalidRequest", "Failed", "Unrecognised", "NoResponders"];
+    for text in own.into_iter().chain(["a b", ""]) {
+        for fault in [Fault::application(text), Fault::new(FaultCode::Application(text.into()))] {
+            assert_eq!(fault.code(), &FaultCode::Unrecognised, "{text}");
+        }
+    }
+    for code in [FaultCode::InvalidRequest, FaultCode::Failed] {
+        assert_eq!(Fault::new(code.clone()).code(), &code);
     }
 }
