@@ -1,7 +1,10 @@
 //! A layer that limits the number of sends in flight.
 //!
-//! A send is in flight from its first poll until the broker's answer. Memory is bounded by the limit times the maximum
-//! message size. At the limit, further sends wait in the order of arrival until one in flight ends or is dropped.
+//! A send is in flight from its first poll until the broker's answer. The messages in flight take at most the limit times the
+//! maximum message size. At the limit, further sends wait in the order of arrival until one in flight ends or is dropped.
+//!
+//! A send that waits holds its message too, and the layer does not limit their number. Bound it by your callers, or by
+//! tower's `LoadShed` around its `ConcurrencyLimit`, outside of this layer.
 //!
 //! ```
 //! use consign::{Message, middleware::in_flight::InFlightLayer, transport::SendError};
