@@ -56,7 +56,8 @@
 //!
 //! [`DelayPolicy::new`] reads the capabilities of the sender's transport
 //! ([`Sender::capabilities`](crate::transport::Sender)), and refuses an unsupported policy when the stack is built.
-//! [`Pipeline::describe`](crate::pipeline) shows the policy.
+//! [`Pipeline::describe`](crate::pipeline) shows the policy. A retry is an INFO line, at most 10 in a second for a process. The
+//! layer does not know the entity; [`RetryCounts`] has all retries of a layer.
 //!
 //! | transport | K-23 | a delayed retry is | unit and limit of a delay |
 //! |---|---|---|---|
