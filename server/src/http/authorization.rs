@@ -18,6 +18,9 @@ pub(super) fn authorize(shared: &Shared, call: &Call, needed: Rights) -> Result<
     let grant = grant(shared, call)
         .map_err(|denied| Refusal::new(StatusCode::UNAUTHORIZED, denied.description().to_owned()))?;
     if grant.rights.contains(needed) {
+        if let Some(place) = &call.place {
+            place.authorized();
+        }
         return Ok(());
     }
     let failure = Failure::unauthorized(needed, &call.path);

@@ -1,6 +1,6 @@
 use axum::http::HeaderMap;
 
-use super::query::Query;
+use super::{connections::Place, query::Query};
 
 /// The parts of a request that all handlers need.
 pub(super) struct Call {
@@ -14,4 +14,6 @@ pub(super) struct Call {
     pub(super) base: String,
     /// The host in it.
     pub(super) host: String,
+    /// The connection of the request.
+    pub(super) place: Option<Place>,
 }

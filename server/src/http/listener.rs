@@ -1,19 +1,27 @@
 //! The connections of HTTP.
 
-use std::{future::Future, io, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    future::{Future, pending},
+    io,
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
-use axum::{Router, extract::Request};
+use axum::{Router, extract::Request, response::Response};
 use consign_amqp::stream::Stream;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, watch},
+    sync::watch,
 };
 use tower_service::Service;
 
 use super::{
     HttpOptions,
+    connections::{Connections, Place},
     framing::{Framed, Framing},
     router::{router, routes_alone},
     stall::Stall,
@@ -27,7 +35,7 @@ struct Listener {
     server: Option<Server>,
     options: HttpOptions,
     router: Router,
-    connections: Semaphore,
+    connections: Arc<Connections>,
     stop: Stop,
 }
 
@@ -78,7 +86,7 @@ pub async fn serve_routes(
 
 impl Listener {
     fn new(server: Option<Server>, options: HttpOptions, router: Router, stop: Stop) -> Arc<Self> {
-        let connections = Semaphore::new(options.max_connections.clamp(1, Semaphore::MAX_PERMITS));
+        let connections = Connections::new(options.max_connections);
         Arc::new(Self { server, options, router, connections, stop })
     }
 
@@ -87,7 +95,7 @@ impl Listener {
     }
 
     async fn connection(self: Arc<Self>, stream: TcpStream) {
-        let Ok(permit) = self.connections.try_acquire() else {
+        let Some(place) = self.connections.enter() else {
             warn_of!("HttpConnectionLimit", "a connection of HTTP over the limit was closed");
             return;
         };
@@ -95,14 +103,15 @@ impl Listener {
         let upgrade = Upgrade::default();
         let accepted = tokio::select! {
             accepted = self.options.acceptor.accept(stream) => accepted,
+            () = place.closed() => return,
             () = self.stop.requested() => return,
         };
         match accepted {
-            Ok(stream) => self.requests(stream, upgrade.clone()).await,
+            Ok(stream) => self.requests(stream, upgrade.clone(), &place).await,
             // Anyone may connect and not go on: no operator has to act.
             Err(error) => tracing::debug!(error = &error as &dyn std::error::Error, "a handshake failed"),
         }
-        drop((permit, counted));
+        drop((place, counted));
         if let Some(server) = &self.server
             && let Some(upgrade) = upgrade.take()
             && let Ok(upgraded) = upgrade.await
@@ -113,16 +122,24 @@ impl Listener {
     }
 
     /// Answers the requests of a connection until it is closed or upgraded.
-    async fn requests(&self, stream: Stream, upgrade: Upgrade) {
+    async fn requests(&self, stream: Stream, upgrade: Upgrade, place: &Place) {
         let framing = Framing::default();
         let service = service_fn(|mut request: Request<Incoming>| {
             request.extensions_mut().insert(upgrade.clone());
             request.extensions_mut().insert(framing.clone());
-            // A router is always ready.
-            self.router.clone().call(request)
+            request.extensions_mut().insert(place.clone());
+            let in_progress = place.begin();
+            let mut router = self.router.clone();
+            async move {
+                // Nothing is done for a connection that is closed in this moment.
+                let Some(in_progress) = in_progress else { return pending().await };
+                // A router is always ready.
+                let answered: Result<Response, Infallible> = router.call(request).await;
+                answered.map(|response| response.map(|body| in_progress.until_end_of(body)))
+            }
         });
         let stream = Framed::new(stream, framing.clone(), upgrade.clone());
-        let stream = Stall::new(stream, self.options.write_timeout, upgrade.clone());
+        let stream = Stall::new(stream, self.options.write_timeout, upgrade.clone()).place(place.clone());
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.header_timeout)
@@ -132,6 +149,8 @@ impl Listener {
             .with_upgrades();
         let mut connection = pin!(connection);
         let served = tokio::select! {
+            biased;
+            () = place.closed() => return,
             served = connection.as_mut() => served,
             () = self.stop.requested() => {
                 connection.as_mut().graceful_shutdown();

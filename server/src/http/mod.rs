@@ -6,6 +6,7 @@ mod administration;
 mod authorization;
 mod body;
 mod call;
+mod connections;
 mod framing;
 mod listener;
 mod locks;

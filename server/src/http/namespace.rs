@@ -19,7 +19,7 @@ pub(super) async fn handle(State(http): State<Arc<Http>>, request: Request) -> R
 }
 
 async fn answer(http: &Http, request: Request) -> Result<Response, Refusal> {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let segments = segments(&parts.uri)?;
     let query = Query::parse(parts.uri.query())?;
     let host = host(&parts.headers, &parts.uri)?;
@@ -27,7 +27,8 @@ async fn answer(http: &Http, request: Request) -> Result<Response, Refusal> {
     check_browser(http, &parts.headers, &parts.uri)?;
     let (path, base) = (segments.join("/"), format!("{scheme}://{host}"));
     let ends_with_slash = parts.uri.path().ends_with('/');
-    let call = Call { headers: parts.headers, query, path, ends_with_slash, base, host };
+    let place = parts.extensions.remove();
+    let call = Call { headers: parts.headers, query, path, ends_with_slash, base, host, place };
     match messages::Operation::parse(&parts.method, &segments)? {
         Some(operation) => messages::run(http, operation, call, body).await,
         None => administration::run(http, &parts.method, &segments, call, body).await,

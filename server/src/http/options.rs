@@ -9,8 +9,11 @@ use consign_amqp::server::Acceptor;
 pub struct HttpOptions {
     /// Does the handshake of TLS, if it has a configuration. Without one HTTP is not encrypted.
     pub acceptor: Acceptor,
-    /// The most connections of a listener at a time, at least 1. 1,000 by default. One more is closed. Those that are upgraded to
-    /// AMQP over WebSocket count toward the limits of AMQP instead.
+    /// The most connections of a listener at a time, at least 1. 1,000 by default. Those that are upgraded to AMQP over WebSocket count
+    /// toward the limits of AMQP instead.
+    ///
+    /// One more closes the one that is without a request for longest. A connection on which no request for an entity was authorized is
+    /// closed before all others, also during a request. If each has a request of an authorized client in progress, the new one is closed.
     pub max_connections: usize,
     /// The largest request line with its headers in bytes, at least 8,192. 65,536 by default. A larger one is answered with 431.
     pub max_header_size: usize,

@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-use super::web_socket::Upgrade;
+use super::{connections::Place, web_socket::Upgrade};
 
 /// A stream whose writes fail if none of them makes progress for a time, until it is upgraded: AMQP has limits of its own.
 pub(super) struct Stall<S> {
@@ -23,11 +23,18 @@ pub(super) struct Stall<S> {
     timer: Pin<Box<Sleep>>,
     /// Whether the last write had to wait.
     is_waiting: bool,
+    place: Option<Place>,
 }
 
 impl<S> Stall<S> {
     pub(super) fn new(stream: S, timeout: Duration, upgrade: Upgrade) -> Self {
-        Self { stream, upgrade, timeout, timer: Box::pin(sleep(timeout)), is_waiting: false }
+        Self { stream, upgrade, timeout, timer: Box::pin(sleep(timeout)), is_waiting: false, place: None }
+    }
+
+    /// Sets the place of the connection.
+    pub(super) fn place(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
     }
 
     fn limit<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -74,6 +81,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stall<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        if let (Poll::Ready(Ok(())), Some(place)) = (&polled, &self.place) {
+            place.written();
+        }
         self.limit(cx, polled)
     }
 

@@ -73,15 +73,50 @@ async fn a_connection_serves_several_requests() {
     assert_eq!((harness.receive("q").await.text(), harness.receive("q").await.text()), ("1", "2"));
 }
 
+/// Opens a connection and writes a request on it. Returns the first bytes of the answer.
+async fn begin(harness: &Harness, request: &str) -> (TcpStream, String) {
+    let mut stream = TcpStream::connect(harness.address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut buffer = [0; 4_096];
+    let count = stream.read(&mut buffer).await.unwrap();
+    (stream, String::from_utf8_lossy(&buffer[..count]).into_owned())
+}
+
+/// Connections without a key cannot shut out those with one.
 #[tokio::test]
-async fn one_connection_over_the_limit_is_closed() {
+async fn one_connection_over_the_limit_closes_one_that_is_not_authorized() {
+    use consign_server::auth::{Rights, SharedAccessKey, SharedAccessKeys};
+
+    let keys = SharedAccessKeys::new([SharedAccessKey::new("key", "secret", Rights::MANAGE)]);
+    let build = |builder: consign_server::Builder| builder.authorizer(keys);
+    let harness = Harness::with_options(build, HttpOptions::default().max_connections(2)).await;
+    let with_key = "GET /$namespaceinfo HTTP/1.1\r\nHost: h\r\nAuthorization: Basic a2V5OnNlY3JldA==\r\n\r\n";
+    let (mut client, answer) = begin(&harness, with_key).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for _ in 0..3 {
+        let (_stranger, answer) = begin(&harness, "GET /a HTTP/1.1\r\nHost: h\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+        let (mut silent, _) = begin(&harness, "GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET").await;
+        client.write_all(with_key.as_bytes()).await.unwrap();
+        assert!(client.read(&mut [0; 4_096]).await.unwrap() > 0);
+        let (_other, answer) = begin(&harness, with_key).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        assert_eq!(silent.read(&mut [0; 16]).await.unwrap_or(0), 0);
+    }
+}
+
+#[tokio::test]
+async fn one_connection_over_the_limit_is_closed_if_each_has_a_request() {
     let harness = Harness::with_options(|builder| builder, HttpOptions::default().max_connections(1)).await;
-    let mut first = TcpStream::connect(harness.address).await.unwrap();
-    first.write_all(b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n").await.unwrap();
-    let mut buffer = [0; 16];
-    first.read_exact(&mut buffer).await.unwrap();
+    let head = "POST /q/messages HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n";
+    let (mut first, answer) = begin(&harness, head).await;
+    assert!(answer.starts_with("HTTP/1.1 100"), "{answer}");
     assert!(harness.raw(&request("GET", "/a", &[], ""), false).await.is_empty());
     assert_eq!(harness.server.connections(), 1);
+    first.write_all(b"1").await.unwrap();
+    assert!(first.read(&mut [0; 4_096]).await.unwrap() > 0);
+    assert_eq!(harness.receive("q").await.text(), "1");
+    assert_eq!(first.read(&mut [0; 16]).await.unwrap_or(0), 0, "it has no request any more");
 }
 
 #[tokio::test]
