@@ -9,7 +9,7 @@ use consign_core::{
     transport::{ErrorKind, ManageError, SendError},
 };
 
-use crate::errors::Failure;
+use crate::errors::{Failure, text};
 
 const CBS: &str = "$cbs";
 const MANAGEMENT: &str = "$management";
@@ -152,7 +152,7 @@ fn failure(error: impl std::borrow::Borrow<ManageError>, path: &EntityPath) -> F
     let error = error.borrow();
     match error.kind() {
         ErrorKind::EntityNotFound => Failure::no_entity(path.as_str()),
-        kind => Failure::new(kind, error.description().map_or_else(|| error.to_string(), str::to_owned)),
+        kind => Failure::new(kind, text(kind, error.description(), error)),
     }
 }
 

@@ -9,7 +9,10 @@ use consign_amqp::{
     value::{Str, Symbol},
 };
 use consign_broker::TransactionError;
-use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
+use consign_core::{
+    message::EntityPath,
+    transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError},
+};
 
 /// Why a request of a client was refused: the condition, the status of an answer, and a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +36,7 @@ impl Failure {
 
     /// Clients recognise the entity that does not exist by this text.
     pub(crate) fn no_entity(path: &str) -> Self {
-        Self::new(ErrorKind::EntityNotFound, format!("The messaging entity '{path}' could not be found."))
+        Self::new(ErrorKind::EntityNotFound, no_entity(path))
     }
 
     /// Creates the failure of a client that lacks a right.
@@ -70,15 +73,33 @@ impl IntoState for Rejected {
     }
 }
 
-fn described(kind: ErrorKind, description: Option<&str>, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(kind, description.map_or_else(|| error.to_string(), str::to_owned))
+/// Returns the text of an error of the broker, which reports little more than the path of an entity that is missing or disabled.
+pub(crate) fn text(kind: ErrorKind, description: Option<&str>, error: &dyn std::fmt::Display) -> String {
+    let Some(description) = description else { return error.to_string() };
+    match (kind, entity_of(description)) {
+        (ErrorKind::EntityNotFound, Some(path)) => no_entity(path),
+        (ErrorKind::EntityDisabled, Some(path)) => format!("The entity '{path}' is disabled."),
+        _ => description.to_owned(),
+    }
+}
+
+fn no_entity(path: &str) -> String {
+    format!("The messaging entity '{path}' could not be found.")
+}
+
+/// The entity that a description of the broker names: it is a path, or ends with the kind of the entity and its path.
+fn entity_of(description: &str) -> Option<&str> {
+    match description.strip_suffix('`') {
+        Some(rest) => rest.rsplit_once(" `").map(|(_, path)| path),
+        None => EntityPath::new(description).is_ok().then_some(description),
+    }
 }
 
 macro_rules! from_operation_errors {
     ($($error:ty),*) => {$(
         impl From<$error> for Failure {
             fn from(error: $error) -> Self {
-                described(error.kind(), error.description(), &error)
+                Self::new(error.kind(), text(error.kind(), error.description(), &error))
             }
         }
     )*};
@@ -124,5 +145,16 @@ mod tests {
         let failure = Failure::from(SendError::new(ErrorKind::General).with_detail("the disk failed"));
         assert_eq!((failure.condition.as_str(), failure.status), ("amqp:internal-error", 500));
         assert_eq!(failure.error().description, Some("the disk failed".into()));
+    }
+
+    #[test]
+    fn the_text_of_a_missing_or_disabled_entity_is_a_sentence() {
+        let text = |kind, detail: &'static str| Failure::from(SendError::new(kind).with_detail(detail)).description;
+        for detail in ["a/b", "queue `a/b`", "a/b; queue `a/b`"] {
+            assert_eq!(text(ErrorKind::EntityDisabled, detail), "The entity 'a/b' is disabled.");
+            let missing = "The messaging entity 'a/b' could not be found.";
+            assert_eq!(text(ErrorKind::EntityNotFound, detail), missing);
+        }
+        assert_eq!(text(ErrorKind::QuotaExceeded, "full; queue `a/b`"), "full; queue `a/b`");
     }
 }

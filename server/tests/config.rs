@@ -76,6 +76,18 @@ fn settings_of_existing_entities_change_and_fixed_ones_are_errors() {
 }
 
 #[test]
+fn a_forward_to_an_entity_that_does_not_exist_names_the_setting() {
+    for (text, place) in [
+        ("[queues.orders]\nforward_to = 'Nope'", "orders: forward_to"),
+        ("[queues.orders]\nforward_dead_lettered_messages_to = 'Nope'", "orders: forward_dead_lettered_messages_to"),
+        ("[topics.t]\n[subscriptions.t.s]\nforward_to = 'Nope'", "t: s: forward_to"),
+    ] {
+        let error = Config::from_toml(text).unwrap().apply(&Broker::new()).unwrap_err().to_string();
+        assert_eq!(error, format!("{place}: The messaging entity 'nope' could not be found."), "{text}");
+    }
+}
+
+#[test]
 fn an_error_names_the_entity_and_the_setting() {
     for (text, parts) in [
         ("[queues.orders]\nlock = 'PT9S'", ["line 2", "`lock`"]),

@@ -203,6 +203,10 @@ fn a_configuration_that_is_wrong_is_named_without_a_key() {
     let text = r#"{"UserConfig": {"Namespaces": [{"Name": "n", "Queues": [{"Name": "orders", "Properties": {"LockDuration": "PT1S"}}]}]}}"#;
     let (_, error) = refused(&["--config", &file(folder.path(), "emulator.json", text)]);
     assert!(error.contains("orders") && error.contains("lock_duration"), "{error}");
+    let text = "[queues.orders]\nforward_to = 'nope'";
+    let (_, error) =
+        refused(&["--config", &file(folder.path(), "forward.toml", text), "--amqp-port", "0", "--http-port", "0"]);
+    assert!(error.contains("forward.toml: orders: forward_to: "), "{error}");
 }
 
 fn file(folder: &Path, name: &str, text: &str) -> String {

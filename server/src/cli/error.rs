@@ -7,6 +7,11 @@ use consign_server::{ShortKey, config::ConfigError};
 #[derive(Debug)]
 pub(crate) enum Error {
     Config(ConfigError),
+    /// The entities of a file cannot be created or changed.
+    Entities {
+        file: Option<PathBuf>,
+        error: ConfigError,
+    },
     Storage {
         folder: PathBuf,
         error: StorageError,
@@ -39,7 +44,8 @@ pub(crate) enum Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Config(error) => error.fmt(f),
+            Self::Config(error) | Self::Entities { file: None, error } => error.fmt(f),
+            Self::Entities { file: Some(file), error } => write!(f, "{}: {error}", file.display()),
             Self::Storage { error, .. } if error.folder().is_some() => error.fmt(f),
             Self::Storage { folder, error } => write!(f, "{}: {error}", folder.display()),
             Self::Listen { address, option, error } if error.kind() == io::ErrorKind::AddrInUse => {

@@ -62,7 +62,7 @@ async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {
             .map_err(|error| Error::Storage { folder: folder.clone(), error })?,
         None => Broker::with_quirks(SystemClock::new(), quirks(options)),
     };
-    config.apply(&broker)?;
+    config.apply(&broker).map_err(|error| Error::Entities { file: options.config.clone(), error })?;
     if options.data.is_some() {
         stored(&broker, options).await?;
     }

@@ -6,6 +6,7 @@ use consign_core::{
 use consign_rules::Rule;
 
 use super::{Config, ConfigError, SubscriptionConfig, TopicConfig};
+use crate::errors::text;
 
 impl Config {
     /// Creates the entities that a broker does not have, and changes the settings of those that it has. Rules are added,
@@ -25,7 +26,8 @@ impl Config {
             topic.create(broker).map_err(|error| error.at(&topic.name))?;
         }
         for (name, settings) in &self.queues {
-            update_queue(broker, name, settings).map_err(|error| failure(&error).at(name))?;
+            let targets = [settings.forward_to.as_deref(), settings.forward_dead_letters_to.as_deref()];
+            update_queue(broker, name, settings).map_err(|error| of_targets(&error, targets).at(name))?;
         }
         for topic in &self.topics {
             topic.update(broker).map_err(|error| error.at(&topic.name))?;
@@ -43,7 +45,18 @@ fn existing<T>(created: Result<T, ManageError>) -> Result<Option<T>, ManageError
 }
 
 fn failure(error: &ManageError) -> ConfigError {
-    ConfigError::new(error.description().map_or_else(|| error.to_string(), str::to_owned))
+    ConfigError::new(text(error.kind(), error.description(), error))
+}
+
+/// Names the setting that forwards to an entity that does not exist.
+fn of_targets(error: &ManageError, targets: [Option<&str>; 2]) -> ConfigError {
+    let failure = failure(error);
+    let missing = error.description().filter(|_| error.kind() == ErrorKind::EntityNotFound).map(str::to_lowercase);
+    let is_missing = |target: Option<&str>| missing.is_some() && target.map(str::to_lowercase) == missing;
+    match targets.into_iter().position(is_missing) {
+        Some(setting) => failure.at(["forward_to", "forward_dead_lettered_messages_to"][setting]),
+        None => failure,
+    }
 }
 
 fn update_queue(broker: &Broker, name: &str, settings: &QueueSettings) -> Result<(), ManageError> {
@@ -87,7 +100,10 @@ impl TopicConfig {
             broker.update_topic(&self.name, settings).map_err(|error| failure(&error))?;
         }
         for subscription in &self.subscriptions {
-            subscription.update(&topic).map_err(|error| failure(&error).at(&subscription.name))?;
+            let updated = subscription.update(&topic);
+            let settings = &subscription.settings;
+            let targets = [settings.forward_to.as_deref(), settings.forward_dead_letters_to.as_deref()];
+            updated.map_err(|error| of_targets(&error, targets).at(&subscription.name))?;
         }
         Ok(())
     }

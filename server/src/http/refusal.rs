@@ -12,7 +12,7 @@ use consign_http::{
     administration::{DocumentError, DocumentErrorKind, ErrorDocument, SettingsError},
 };
 
-use crate::errors::Failure;
+use crate::errors::{Failure, text};
 
 /// The type of the documents.
 pub(super) const XML: &str = "application/xml; charset=utf-8";
@@ -39,7 +39,7 @@ impl Refusal {
     }
 
     fn of_kind(kind: ErrorKind, description: Option<&str>, error: &dyn std::fmt::Display) -> Self {
-        Self::new(status(kind), description.map_or_else(|| error.to_string(), str::to_owned))
+        Self::new(status(kind), text(kind, description, error))
     }
 
     /// Replaces the status of an entity that does not exist.

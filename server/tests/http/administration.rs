@@ -55,6 +55,26 @@ async fn a_queue_is_created_read_updated_and_deleted() {
     }
 }
 
+/// The entity itself exists.
+/// Rules: HT-21.
+#[tokio::test]
+async fn an_update_that_forwards_to_an_entity_that_does_not_exist_is_refused() {
+    let harness = Harness::new().await;
+    let queue = QueueDescription::from(&QueueSettings::default().forward_to("Nope"));
+    let topic = harness.broker().create_topic("t", TopicSettings::default()).unwrap();
+    topic.create_subscription("s", SubscriptionSettings::default()).unwrap();
+    let mut settings = SubscriptionSettings::default();
+    settings.forward_to = Some("Nope".to_owned());
+    let subscription = SubscriptionDescription::from(&settings);
+    for (path, body) in [("/q", document(queue)), ("/t/Subscriptions/s", document(subscription))] {
+        let answer = harness.call("PUT", path, IF_MATCH, &body).await;
+        assert!(
+            answer.status == 400 && answer.text().contains("There is no entity &apos;nope&apos;."),
+            "{path}: {answer:?}"
+        );
+    }
+}
+
 /// Rules: HT-21.
 #[tokio::test]
 async fn topics_subscriptions_and_rules_are_administered() {

@@ -198,6 +198,20 @@ async fn a_message_that_arrives_ends_the_wait() {
     assert_eq!((received.status, received.text()), (200, "1"));
 }
 
+/// Rules: HT-01, HT-03.
+#[tokio::test]
+async fn the_refusal_of_a_disabled_entity_names_it() {
+    use consign_core::administration::Status;
+
+    let harness = Harness::new().await;
+    harness.broker().update_queue("q", QueueSettings::default().status(Status::Disabled)).unwrap();
+    for (method, path) in [("POST", "/q/messages"), ("DELETE", "/q/messages/head?timeout=0")] {
+        let answer = harness.call(method, path, &[], "1").await;
+        let is_named = answer.text().contains("The entity &apos;q&apos; is disabled.");
+        assert!(answer.status == 403 && is_named, "{method}: {}", answer.text());
+    }
+}
+
 /// Rules: S-11, HT-05.
 #[tokio::test]
 async fn a_refused_settlement_leaves_the_lock() {

@@ -54,7 +54,7 @@ impl Request<'_> {
             let current = broker.queue(path.as_str()).and_then(|queue| queue.settings()).map_err(missing)?;
             let mut settings = description.update(&current)?;
             complete(&mut settings.metadata, &current.metadata, broker.now());
-            broker.update_queue(path.as_str(), settings).map_err(missing)?;
+            broker.update_queue(path.as_str(), settings).map_err(|error| not_updated(error, path))?;
         } else {
             let mut settings = description.to_settings()?;
             complete(&mut settings.metadata, &Metadata::default(), broker.now());
@@ -90,7 +90,8 @@ impl Request<'_> {
         if self.is_update {
             let missing = |error| Self::missing(error, path.as_str());
             let current = topic.subscription(name).and_then(|found| found.subscription_settings()).map_err(missing)?;
-            topic.update_subscription(name, description.update(&current)?).map_err(missing)?;
+            let settings = description.update(&current)?;
+            topic.update_subscription(name, settings).map_err(|error| not_updated(error, path))?;
         } else {
             let settings = description.to_settings()?;
             let created = match &description.default_rule_description {
@@ -104,6 +105,15 @@ impl Request<'_> {
         }
         self.entity(path)
     }
+}
+
+/// The refusal of an update. What is not found is the entity, or another one to which it would forward.
+fn not_updated(error: ManageError, path: &EntityPath) -> Refusal {
+    let is_other = error.description().is_some_and(|other| other.to_lowercase() != path.as_str().to_lowercase());
+    if error.kind() == ErrorKind::EntityNotFound && is_other {
+        return conflict(error, path);
+    }
+    Request::missing(error, path.as_str())
 }
 
 /// Clients recognise an entity that exists by its status, and people by the text.
