@@ -4,6 +4,7 @@ use consign_amqp::{
     engine::{Connection as Engine, Event, Reason, SessionId},
     types::Role,
 };
+use consign_core::transport::Escaped;
 use tokio::time::Instant;
 
 use super::{client::Client, handshake, open};
@@ -74,7 +75,8 @@ impl Client {
         match self.shared.authorizer.authenticate(&Credentials::Anonymous) {
             Ok(access) => self.authenticated(&access),
             Err(denied) => {
-                warn_of!("NotAuthenticated", %denied, "a client without SASL was not authenticated");
+                let text = Escaped(denied.description());
+                warn_of!("NotAuthenticated", denied = %text, "a client without SASL was not authenticated");
                 let failure = crate::errors::Failure::new(
                     consign_core::transport::ErrorKind::Unauthorized,
                     denied.description().to_owned(),

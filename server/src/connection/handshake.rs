@@ -31,7 +31,8 @@ pub(super) fn authenticate(
             Ok(Some(access))
         }
         Err(denied) => {
-            warn_of!("NotAuthenticated", mechanism = %Escaped(&init.mechanism), %denied, "a client was not authenticated");
+            let (mechanism, denied) = (Escaped(&init.mechanism), Escaped(denied.description()));
+            warn_of!("NotAuthenticated", %mechanism, %denied, "a client was not authenticated");
             engine.sasl_outcome(SaslCode::Auth)?;
             Ok(None)
         }

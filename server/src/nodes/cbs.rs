@@ -40,7 +40,9 @@ impl Client {
         let token = request.body().as_str().ok_or_else(|| Failure::argument("the body is not a token"))?;
         let granted = self.shared.authorize(&Token::new(token_type, audience, token));
         let grant = granted.map_err(|denied| {
-            warn_of!("TokenRefused", audience = %Escaped(audience), %denied, "a token was refused");
+            // The text may quote the audience.
+            let text = Escaped(denied.description());
+            warn_of!("TokenRefused", audience = %Escaped(audience), denied = %text, "a token was refused");
             Failure::new(ErrorKind::Unauthorized, denied.description().to_owned())
         })?;
         self.check_audience(audience)?;

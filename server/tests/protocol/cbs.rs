@@ -331,6 +331,20 @@ async fn a_token_that_a_key_of_a_rule_has_signed_is_for_its_queue() {
     assert_eq!(refused(try_sender(&session, "bills").await), "amqp:unauthorized-access");
 }
 
+#[tokio::test(start_paused = true)]
+async fn the_audience_of_a_refused_token_forges_no_log_line() {
+    let (lines, _guard) = crate::log::captured();
+    let keys = SharedAccessKeys::new([SharedAccessKey::new("orders", "secret", Rights::SEND).entity("orders")]);
+    let harness = Harness::with(|builder| builder.authorizer(keys));
+    let session = harness.session().await;
+    let mut cbs = Requester::attach(&session, "$cbs").await;
+    let token = signature("sb://host/orders", "orders", "secret");
+    assert_eq!(put(&mut cbs, "sb://host/a\nWARN forged\u{1b}[31m", &token).await.status(), 401);
+    let lines = lines.take();
+    assert!(lines.contains("denied=InvalidAudience"), "{lines}");
+    assert!(!lines.trim_end().contains(char::is_control), "{lines}");
+}
+
 /// A token that does not expire for some thousand years.
 fn signature(resource: &str, name: &str, key: &str) -> String {
     let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
