@@ -65,6 +65,25 @@ fn a_rule_of_a_file_replaces_one_of_its_name_in_any_case() {
     }
 }
 
+/// Beside a rule that is always true the others filter nothing.
+#[test]
+fn the_first_rules_of_a_file_replace_the_default_rule() {
+    let broker = Broker::new();
+    let names = |text: &str| {
+        Config::from_toml(&format!("[topics.t]\n[subscriptions.t.s]\n{text}")).unwrap().apply(&broker).unwrap();
+        let rules = broker.topic("t").unwrap().subscription("s").unwrap().rules();
+        rules.iter().map(|rule| rule.name().to_owned()).collect::<Vec<_>>()
+    };
+    let rule = |name: &str, filter: &str| format!("[[rules.t.s]]\nname = '{name}'\n{filter}\n");
+    assert_eq!(names(""), ["$Default"]);
+    assert_eq!(names(&(rule("urgent", "sql = 'priority > 5'") + &rule("$default", ""))), ["$default", "urgent"]);
+    assert_eq!(names(&rule("urgent", "sql = 'priority > 5'")), ["urgent"]);
+    // A rule that filters is kept, whatever its name is, and so are rules that are no longer in the file.
+    assert_eq!(names(&rule("$Default", "sql = 'priority = 1'")), ["$Default", "urgent"]);
+    assert_eq!(names(&rule("urgent", "sql = 'priority > 6'")), ["$Default", "urgent"]);
+    assert_eq!(names(""), ["$Default", "urgent"]);
+}
+
 #[test]
 fn settings_of_existing_entities_change_and_fixed_ones_are_errors() {
     let broker = Broker::new();

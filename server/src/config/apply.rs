@@ -3,14 +3,15 @@ use consign_core::{
     administration::{Metadata, QueueSettings},
     transport::{ErrorKind, ManageError},
 };
-use consign_rules::Rule;
+use consign_rules::{Filter, Rule};
 
 use super::{Config, ConfigError, SubscriptionConfig, TopicConfig};
 use crate::errors::text;
 
 impl Config {
     /// Creates the entities that a broker does not have, and changes the settings of those that it has. Rules are added,
-    /// or replaced by those of the same name. Nothing is deleted: no entity, no rule and no message.
+    /// or replaced by those of the same name. A subscription with rules loses a `$Default` that is always true and that the file
+    /// does not name, since the other rules would filter nothing beside it. Nothing else is deleted: no entity, no rule and no message.
     ///
     /// # Errors
     /// An entity cannot be created or changed: for example, it forwards to one that does not exist, or a setting that is
@@ -128,7 +129,22 @@ impl SubscriptionConfig {
         if existing.difference(&settings).is_some() {
             topic.update_subscription(&self.name, settings)?;
         }
-        self.rules.iter().try_for_each(|rule| declare_rule(&subscription, rule))
+        self.rules.iter().try_for_each(|rule| declare_rule(&subscription, rule))?;
+        self.remove_default(topic, &subscription)
+    }
+
+    /// Removes the rule of a subscription that was created without rules.
+    fn remove_default(&self, topic: &Topic, subscription: &Subscription) -> Result<(), ManageError> {
+        if self.rules.is_empty() || self.rules.iter().any(|rule| rule.is_named(Rule::DEFAULT_NAME)) {
+            return Ok(());
+        }
+        let default = subscription.rule(Rule::DEFAULT_NAME);
+        if default.is_some_and(|rule| matches!(rule.filter(), Filter::True) && rule.action().is_none()) {
+            subscription.delete_rule(Rule::DEFAULT_NAME)?;
+            let (topic, name) = (topic.path(), subscription.name());
+            tracing::info!(%topic, subscription = name, "$Default was removed, as the configuration has other rules");
+        }
+        Ok(())
     }
 }
 
