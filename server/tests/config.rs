@@ -124,6 +124,22 @@ fn an_error_names_the_entity_and_the_setting() {
     assert!(error.starts_with("topic: sub: sql: "), "{error}");
 }
 
+/// Not a key for all entities.
+#[test]
+fn the_entity_of_a_key_is_a_path() {
+    let key = |entity: &str| {
+        let text = format!("[[keys]]\nname = 'k'\nkey = 'secret'\nrights = ['Send']\nentity = '{entity}'");
+        Config::from_toml(&text).map(|mut config| format!("{:?}", config.take_keys()))
+    };
+    for entity in ["", "/", "$management", "sb://host/", "a//b", "$cbs"] {
+        let error = key(entity).unwrap_err().to_string();
+        assert!(error.starts_with("k: entity: ") && !error.contains("secret"), "{entity}: {error}");
+    }
+    for entity in ["orders", "/Orders/", "sb://host/orders", "orders/$management"] {
+        assert!(key(entity).unwrap().contains("\"orders\""), "{entity}");
+    }
+}
+
 #[test]
 fn a_name_that_is_given_twice_is_an_error() {
     let subscriptions = |names: [&str; 2], rules: [&str; 2]| {

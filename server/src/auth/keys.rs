@@ -45,7 +45,8 @@ impl SharedAccessKey {
         Self { name: name.into(), key: key.into(), rights, entity: None }
     }
 
-    /// Makes it a key for one entity, and what is below it. Such a key signs tokens, and cannot be used with `PLAIN`.
+    /// Makes it a key for one entity, and what is below it. Such a key signs tokens, and cannot be used with `PLAIN`. A path that names
+    /// no entity, such as an empty one, makes it a key for none.
     #[must_use]
     pub fn entity(mut self, path: impl AsRef<str>) -> Self {
         self.entity = Some(entity_of(path.as_ref()));
@@ -59,7 +60,7 @@ impl SharedAccessKey {
     }
 
     fn is_for(&self, entity: &str) -> bool {
-        self.entity.as_deref().is_none_or(|own| includes(own, entity))
+        self.entity.as_deref().is_none_or(|own| !own.is_empty() && includes(own, entity))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use consign_core::administration::QueueSettings;
+use consign_core::{administration::QueueSettings, message::EntityPath};
 use consign_rules::{Rule, SqlAction};
 use serde::Deserialize;
 
@@ -10,7 +10,10 @@ use super::{
     Config, ConfigError, SubscriptionConfig, TopicConfig,
     properties::{Correlation, Defaults, QueueProperties, SubscriptionProperties, TopicProperties, filter},
 };
-use crate::auth::{Rights, SharedAccessKey};
+use crate::{
+    auth::{Rights, SharedAccessKey},
+    entities::entity_of,
+};
 
 /// By topic and subscription.
 type BySubscription<T> = BTreeMap<String, BTreeMap<String, T>>;
@@ -129,10 +132,10 @@ impl Key {
                 Right::Manage => Rights::MANAGE,
             }
         });
-        let key = SharedAccessKey::new(name, key, rights);
-        Ok(match entity {
-            Some(entity) => key.entity(entity),
-            None => key,
-        })
+        let Some(entity) = entity else { return Ok(SharedAccessKey::new(name, key, rights)) };
+        if let Err(error) = EntityPath::new(&entity_of(&entity)) {
+            return Err(ConfigError::new(error.to_string()).at("entity").at(name));
+        }
+        Ok(SharedAccessKey::new(name, key, rights).entity(entity))
     }
 }
