@@ -15,6 +15,9 @@ use consign_core::{
 use consign_server::{AccessKey, Server, operations::Operations};
 use tower::ServiceExt;
 
+#[path = "protocol/log.rs"]
+mod log;
+
 const KEY: &str = "the key of operators";
 
 async fn get(router: &Router, path: &str, key: Option<&str>) -> (StatusCode, String) {
@@ -89,6 +92,18 @@ async fn labels_are_escaped_and_series_are_bounded() {
     has(&text, "consign_entities 3");
     has(&text, "consign_entities_without_metrics 1");
     assert!(!text.contains("entity=\"d\""), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_operator_key_is_logged() {
+    log::without_earlier_lines().await;
+    let router: Router = Operations::new(Server::builder().build()).key(AccessKey::new(KEY).unwrap()).router();
+    let (lines, _guard) = log::captured();
+    assert_eq!(get(&router, "/metrics", None).await.0, StatusCode::UNAUTHORIZED);
+    assert_eq!(lines.take(), "");
+    assert_eq!(get(&router, "/metrics", Some("another key")).await.0, StatusCode::UNAUTHORIZED);
+    let lines = lines.take();
+    assert!(lines.contains("operator key") && !lines.contains("another key"), "{lines}");
 }
 
 /// Rules: HT-30, HT-31.

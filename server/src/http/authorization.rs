@@ -2,11 +2,13 @@
 
 use axum::http::{StatusCode, header};
 use base64::{Engine, engine::general_purpose::STANDARD};
+use consign_core::transport::Escaped;
 
 use super::{call::Call, refusal::Refusal};
 use crate::{
     auth::{Access, Credentials, Denied, Grant, Rights, Token},
     errors::Failure,
+    log::warn_of,
     shared::Shared,
 };
 
@@ -15,8 +17,14 @@ const SHARED_ACCESS_SIGNATURE: &str = "servicebus.windows.net:sastoken";
 /// Checks that the client has a right for a path: by a shared access signature or a JWT, by the name of a key and the key, or without
 /// any.
 pub(super) fn authorize(shared: &Shared, call: &Call, needed: Rights) -> Result<(), Refusal> {
-    let grant = grant(shared, call)
-        .map_err(|denied| Refusal::new(StatusCode::UNAUTHORIZED, denied.description().to_owned()))?;
+    let grant = grant(shared, call).map_err(|denied| {
+        // Only a guess of a key is logged, not a request without credentials.
+        if call.headers.contains_key(header::AUTHORIZATION) {
+            let (path, denied) = (Escaped(&call.path), Escaped(denied.description()));
+            warn_of!("HttpNotAuthenticated", %path, %denied, "a request was not authenticated");
+        }
+        Refusal::new(StatusCode::UNAUTHORIZED, denied.description().to_owned())
+    })?;
     if grant.rights.contains(needed) {
         if let Some(place) = &call.place {
             place.authorized();

@@ -36,6 +36,7 @@ use crate::{
     Server,
     access::AccessKey,
     browser::{is_loopback, is_of_browser},
+    log::warn_of,
 };
 
 /// The endpoints of one server.
@@ -112,6 +113,9 @@ async fn scrape(State(operations): State<Arc<Operations>>, headers: HeaderMap) -
         let sent =
             sent.and_then(|value| value.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
         if !sent.is_some_and(|(_, token)| key.is(token.trim())) {
+            if headers.contains_key(header::AUTHORIZATION) {
+                warn_of!("HttpNotAuthenticated", path = "/metrics", "a request without the operator key was refused");
+            }
             return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")]).into_response();
         }
     }

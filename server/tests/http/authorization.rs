@@ -31,6 +31,22 @@ async fn harness() -> Harness {
     harness
 }
 
+#[tokio::test]
+async fn a_refused_key_is_logged_and_a_request_without_one_is_not() {
+    tokio::time::pause();
+    crate::log::without_earlier_lines().await;
+    tokio::time::resume();
+    let harness = harness().await;
+    let (lines, _guard) = crate::log::captured();
+    assert_eq!(harness.call("POST", "/q/messages", &[], "1").await.status, 401);
+    assert_eq!(lines.take(), "");
+    let wrong = token("http://localhost/q", "root", "wrong key");
+    let headers = [("Authorization", wrong.as_str())];
+    assert_eq!(harness.call("POST", "/q/messages", &headers, "1").await.status, 401);
+    let lines = lines.take();
+    assert!(lines.contains(" path=q/messages ") && lines.contains("denied=InvalidSignature"), "{lines}");
+}
+
 /// Rules: HT-24, G-55.
 #[tokio::test]
 async fn a_key_of_a_queue_is_not_for_a_name_that_ends_in_management() {

@@ -7,6 +7,8 @@ mod curl;
 mod exchange;
 mod hostile;
 mod listener;
+#[path = "../protocol/log.rs"]
+mod log;
 mod messages;
 mod shutdown;
 mod support;
