@@ -144,7 +144,7 @@ impl Listener {
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.header_timeout)
             .max_headers(self.options.max_headers)
-            .max_buf_size(self.options.max_header_size.max(8_192))
+            .max_buf_size(self.options.header_size())
             .serve_connection(TokioIo::new(stream), service)
             .with_upgrades();
         let mut connection = pin!(connection);

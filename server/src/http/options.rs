@@ -15,7 +15,8 @@ pub struct HttpOptions {
     /// One more closes the one that is without a request for longest. A connection on which no request for an entity was authorized is
     /// closed before all others, also during a request. If each has a request of an authorized client in progress, the new one is closed.
     pub max_connections: usize,
-    /// The largest request line with its headers in bytes, at least 8,192. 65,536 by default. A larger one is answered with 431.
+    /// The largest request line with its headers in bytes, at least 8,192. 65,536 by default. A larger one is answered with 431, or
+    /// with 414 if the URL alone has more than 65,534 bytes.
     pub max_header_size: usize,
     /// The most headers of a request. 100 by default. More are answered with 431.
     pub max_headers: usize,
@@ -46,6 +47,10 @@ impl Default for HttpOptions {
 }
 
 impl HttpOptions {
+    pub(super) fn header_size(&self) -> usize {
+        self.max_header_size.max(8_192)
+    }
+
     /// Sets `acceptor`.
     #[must_use]
     pub fn acceptor(mut self, acceptor: Acceptor) -> Self {

@@ -120,6 +120,24 @@ async fn one_connection_over_the_limit_is_closed_if_each_has_a_request() {
 }
 
 #[tokio::test]
+async fn a_request_line_with_headers_has_at_most_64_kib() {
+    let harness = Harness::new().await;
+    let head = |length: usize| {
+        let head = "GET /q HTTP/1.1\r\nHost: h\r\nConnection: close\r\na: \r\n\r\n";
+        head.replacen("a: ", &format!("a: {}", "x".repeat(length - head.len())), 1)
+    };
+    for (length, status) in [(65_536, 200), (65_537, 431), (90_000, 431), (200_000, 431)] {
+        let answer = Answer::read(&harness.raw(head(length).as_bytes(), false).await).unwrap();
+        assert_eq!((head(length).len(), answer.status), (length, status));
+    }
+    let line = |length| String::from_utf8(request("GET", &format!("/{}", "x".repeat(length)), &[], "")).unwrap();
+    for (length, status) in [(65_000, 400), (65_500, 431), (66_000, 414)] {
+        let answer = Answer::read(&harness.raw(line(length).as_bytes(), false).await).unwrap();
+        assert_eq!(answer.status, status, "{length}");
+    }
+}
+
+#[tokio::test]
 async fn a_shutdown_answers_those_that_wait() {
     let harness = Harness::new().await;
     let mut waiting = TcpStream::connect(harness.address).await.unwrap();
