@@ -147,6 +147,7 @@ async fn bad_rules_and_rules_of_a_queue_are_refused() {
     let mut manage = Requester::attach(&session, "prices/subscriptions/audit/$management").await;
     let answer = manage.call("com.microsoft:add-rule", rule("amount >")).await;
     assert_eq!((answer.status(), answer.condition()), (400, Some("com.microsoft:argument-error")));
+    let filter = |text: &str| Value::from(fields([("expression", text.into())]));
     // Names of fields have a case.
     let expression = fields([("Expression", "a=1".into())]);
     for description in [
@@ -154,8 +155,13 @@ async fn bad_rules_and_rules_of_a_queue_are_refused() {
         fields([("sql-filter", fields([]).into())]),
         fields([("sql-filter", fields([("expression", Value::Null)]).into())]),
         fields([("correlation-filter", fields([]).into()), ("sql-filter", fields([]).into())]),
-        fields([("sql-rule-action", expression.into())]),
-        fields([("sql-rule-action", fields([]).into())]),
+        fields([("sql-filter", filter("1=1")), ("sql-rule-action", expression.into())]),
+        fields([("sql-filter", filter("1=1")), ("sql-rule-action", fields([]).into())]),
+        // It would match every message.
+        fields([]),
+        fields([("false-filter", fields([]).into())]),
+        fields([("sql-filter", Value::Null), ("sql-rule-action", filter("SET a = 1"))]),
+        fields([("sql-filter", filter("1=1")), ("correlation-filter", fields([("label", "a".into())]).into())]),
     ] {
         let request = fields([("rule-name", "r".into()), ("rule-description", description.clone().into())]);
         let answer = manage.call("com.microsoft:add-rule", request).await;

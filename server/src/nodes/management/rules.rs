@@ -49,9 +49,11 @@ pub(super) fn add(broker: &Broker, entity: &Entity, request: &Request) -> Result
         text.map(Some).ok_or_else(|| Failure::argument(format!("'{of}' has no 'expression'")))
     };
     let filter: Filter = match (expression("sql-filter")?, description.map("correlation-filter")?) {
-        (Some(text), _) => SqlFilter::parse(text).map_err(|error| Failure::argument(error.to_string()))?.into(),
+        (Some(text), None) => SqlFilter::parse(text).map_err(|error| Failure::argument(error.to_string()))?.into(),
         (None, Some(map)) => correlation(Fields(map))?.into(),
-        (None, None) => Filter::True,
+        // Without a known filter the rule would match every message. The SDKs send `1=1` for a filter that is always true.
+        (None, None) => return Err(Failure::argument("the rule has neither 'sql-filter' nor 'correlation-filter'")),
+        (Some(_), Some(_)) => return Err(Failure::argument("the rule has both 'sql-filter' and 'correlation-filter'")),
     };
     let mut rule = Rule::new(name, filter).map_err(|error| Failure::argument(error.to_string()))?;
     if let Some(text) = expression("sql-rule-action")? {
