@@ -7,6 +7,7 @@ use consign_amqp::{
     types::{Attach, AttachTarget, Role, SenderSettleMode, Source as WireSource, Target},
     value::{Map, Str, Symbol},
 };
+use consign_broker::QueueSender;
 use consign_core::{
     message::EntityPath,
     transport::{ErrorKind, ReceiveMode},
@@ -21,6 +22,8 @@ use crate::{
     errors::Failure,
 };
 
+/// The link property with the size of the largest batch, a long. Clients would fill a batch to the size of a message.
+const MAX_BATCH: &str = "com.microsoft:max-message-batch-size";
 /// The link property that names the entity to which a sender transfers its messages.
 const TRANSFER_DESTINATION: &str = "com.microsoft:transfer-destination-address";
 
@@ -104,6 +107,8 @@ impl Client {
                     properties.push(Symbol::from_static(TRANSFER_DESTINATION), destination);
                 }
                 let max = incoming.max_message_size;
+                let batch = i64::try_from(max.min(QueueSender::MAX_BATCH as u64)).unwrap_or(i64::MAX);
+                properties.push(Symbol::from_static(MAX_BATCH), batch);
                 (Kind::Incoming(Box::new(incoming)), max)
             }
         };

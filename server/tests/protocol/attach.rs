@@ -87,6 +87,20 @@ async fn a_link_announces_the_largest_message_that_it_takes() {
     }
 }
 
+/// Of messages of 20 MiB a batch has 1 MiB too.
+/// Rules: A-75, T-83.
+#[tokio::test(start_paused = true)]
+async fn a_sender_learns_the_size_of_the_largest_batch() {
+    let harness = Harness::new();
+    for (name, size, batch) in [("small", 1 << 18, 1_i64 << 18), ("large", 20 << 20, 1 << 20)] {
+        harness.broker().create_queue(name, QueueSettings::default().max_message_size(size)).unwrap();
+        let session = harness.session().await;
+        let link = sender(&session, name).await;
+        let properties = link.peer().properties.clone().unwrap();
+        assert_eq!(properties.get("com.microsoft:max-message-batch-size"), Some(&Value::from(batch)), "{name}");
+    }
+}
+
 /// As large as a message of the entity.
 /// Rules: N-10, G-27.
 #[tokio::test(start_paused = true)]
