@@ -55,6 +55,19 @@ fn a_file_of_the_emulator_creates_its_entities() {
 }
 
 #[test]
+fn a_file_may_begin_with_a_byte_order_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, format!("\u{feff}{text}")).unwrap();
+        path
+    };
+    assert_eq!(Config::read(file("emulator.json", EMULATOR)).unwrap().entities(), 6);
+    let keys = file("keys.toml", "[[keys]]\nname = 'k'\nkey = 'secret'\nrights = ['Send']");
+    assert_eq!(Config::read_keys(keys).unwrap().len(), 1);
+}
+
+#[test]
 fn a_rule_of_a_file_replaces_one_of_its_name_in_any_case() {
     let broker = Broker::new();
     for name in ["\u{c4}", "\u{e4}"] {

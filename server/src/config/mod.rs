@@ -79,11 +79,9 @@ impl Config {
     /// The file cannot be read, or those of [`Config::from_toml`] and [`Config::from_emulator_json`]. They name the file.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let path = path.as_ref();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| ConfigError::new(error.to_string()).at(path.display()))?;
         let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-        let config = if is_toml { Self::from_toml(&text) } else { Self::from_emulator_json(&text) };
-        config.map_err(|error| error.at(path.display()))
+        let read = if is_toml { Self::from_toml } else { Self::from_emulator_json };
+        text_of(path).and_then(|text| read(&text)).map_err(|error| error.at(path.display()))
     }
 
     /// Reads the shared access keys of a TOML file.
@@ -92,8 +90,8 @@ impl Config {
     /// Those of [`Config::read`], and the file has no keys, or has something else.
     pub fn read_keys(path: impl AsRef<Path>) -> Result<Vec<SharedAccessKey>, ConfigError> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError::new(error.to_string()));
-        let mut config = text.and_then(|text| Self::from_toml(&text)).map_err(|error| error.at(path.display()))?;
+        let mut config =
+            text_of(path).and_then(|text| Self::from_toml(&text)).map_err(|error| error.at(path.display()))?;
         let keys = config.take_keys();
         if keys.is_empty() || config.entities() != 0 {
             return Err(ConfigError::new("a file of keys has keys, and no entities").at(path.display()));
@@ -143,6 +141,12 @@ impl Config {
     pub fn entities(&self) -> usize {
         self.queues.len() + self.topics.iter().map(|topic| 1 + topic.subscriptions.len()).sum::<usize>()
     }
+}
+
+/// The text of a file. Editors on Windows write a byte order mark in front of it.
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::new(error.to_string()))?;
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 
 /// Names are compared without regard to case, as those of entities.
