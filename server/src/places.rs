@@ -10,7 +10,7 @@ use crate::{limits::Limits, log::warn_of};
 /// More connections than a process can have.
 const ALL: u32 = u32::MAX >> 3;
 
-/// The places of a server. Strangers cannot take those of clients: a connection takes one of the limit only when it has authenticated.
+/// The places of a server. A connection takes one of the limit only when it has authenticated, so that others cannot use it up.
 pub(crate) struct Places {
     /// Every connection has one.
     present: Arc<Semaphore>,

@@ -44,7 +44,7 @@ impl State {
         self.next
     }
 
-    /// Those of strangers come first. A request of an authorized client is not interrupted: a message that it deletes would be lost.
+    /// Those that were never authorized come first. A request of an authorized client is not interrupted: a message that it deletes would be lost.
     fn first_to_close(&self) -> Option<u64> {
         let candidates = self.present.iter().filter(|(_, entry)| !(entry.is_authorized && entry.is_busy));
         let first = candidates.min_by_key(|(_, entry)| (entry.is_authorized, entry.is_busy, entry.since));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_are_closed_before_authorized_clients_and_also_during_a_request() {
+    fn connections_without_authorization_are_closed_first_and_also_during_a_request() {
         let connections = Connections::new(3);
         let [client, busy, idle] = [(); 3].map(|()| connections.enter().unwrap());
         client.authorized();
