@@ -106,6 +106,8 @@ mod transcode;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+#[doc(hidden)]
+pub use self::run::{Ended, UnderLocks};
 pub use self::{
     action::Action,
     explained::Explained,

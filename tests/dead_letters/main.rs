@@ -14,3 +14,4 @@ mod slow;
 mod support;
 mod transcode;
 mod unanswered;
+mod under_locks;

@@ -96,7 +96,7 @@ fn not_renewed(entity: &str, error: &SettleError) {
             reason,
             error = %Escaped(&cause_of(error)),
             suppressed,
-            "the lock of a dead letter was not renewed: the renewal is tried again, or the dead letter is received again"
+            "the lock of a message was not renewed: the renewal is tried again, or the message is received again"
         );
     }
 }
@@ -182,18 +182,18 @@ impl<L: Lease> Held<L> {
 
     #[cold]
     fn lose(&mut self, number: usize) {
-        tracing::debug!(entity = %Escaped(&self.entity), "the lock of a dead letter was lost: it is received again");
+        tracing::debug!(entity = %Escaped(&self.entity), "the lock of a message was lost: it is received again");
         if let Ok(at) = self.leases.binary_search_by_key(&number, |(number, _)| *number) {
             self.leases.remove(at);
             self.renewed -= usize::from(at < self.renewed);
         }
     }
 
-    /// Gives all of them back, uncounted.
+    /// Gives all of them back, uncounted. The oldest is the first: a broker may deliver them again in the order of the releases.
     pub(super) async fn release(mut self) {
         let mut releasing = FuturesUnordered::new();
         let mut unanswered = 0_usize;
-        while let Some((_, lease)) = self.leases.pop() {
+        for (_, lease) in self.leases.drain(..) {
             if unanswered > 0 {
                 // The release begins and is not awaited: each might take the whole of the time.
                 drop(lease.release());
@@ -210,7 +210,7 @@ impl<L: Lease> Held<L> {
         if unanswered > 0 {
             tracing::warn!(
                 unanswered,
-                "the locks of dead letters were not released in time: the dead letters are free when their locks end"
+                "the locks of messages were not released in time: the messages are free when their locks end"
             );
         }
     }

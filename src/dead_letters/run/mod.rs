@@ -8,11 +8,12 @@ mod numbers;
 mod pace;
 mod pass;
 
-use std::{fmt, time::Duration};
+use std::{fmt, future::poll_fn, time::Duration};
 
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::time::timeout;
 
+pub use self::browse::{Ended, UnderLocks};
 use self::{browse::FIRST_ARRIVAL, finish::finish, held::Held, pace::Pace, pass::Pass};
 pub(super) use self::{held::Kept, numbers::IdHash};
 use super::{DeadLetterFilter, DeadLetterQueue, DeadLetters, Explained, Report, RunError, RunOutcome, action::Action};
@@ -163,7 +164,13 @@ where
                 progress(pass.report);
             }
         }
+        // A broker delivers what is released to a receiver that still waits, and it returns behind the others.
         receiver.stop();
+        tokio::select! {
+            biased;
+            never = pass.held.keep() => match never {},
+            _ = timeout(operation, poll_fn(|cx| receiver.poll_stopped(cx))) => {}
+        }
         pass.end().await;
         failed.map_or(Ok(()), Err)
     }
