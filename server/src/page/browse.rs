@@ -1,13 +1,13 @@
 //! Lists of messages, page by page.
 
-use std::{cell::Cell, time::Duration};
-
+use consign::dead_letters::UnderLocks;
 use consign_core::{
     Message,
+    administration::Administration,
     message::{EntityPath, MessageState, SequenceNumber},
     transport::{
-        Capability, Delivery, DynLease, ErrorKind, Lease, PeekMessages, ReceiveError, ReceiveMode, ReceiverExt,
-        Transport,
+        Capability, DynTransport, ErrorKind, PeekMessages, ReceiveError, ReceiveMode, Transport,
+        deadline::OPERATION_TIMEOUT,
     },
 };
 
@@ -21,8 +21,6 @@ const PEEK: usize = 250;
 pub(super) const SEARCHED: usize = 10_000;
 /// Messages that are received to be listed.
 const RECEIVED: usize = 50;
-/// How long to wait for a message that is received to be listed.
-const WAIT: Duration = Duration::from_secs(1);
 
 /// Messages of an entity, and where the next page begins.
 #[derive(Default)]
@@ -34,6 +32,8 @@ pub(super) struct Listed {
     pub(super) were_received: bool,
     /// There may be more than those that were received.
     pub(super) is_cut: bool,
+    /// So many have arrived, and so many did the broker count before, if these are more.
+    pub(super) fewer: Option<(usize, usize)>,
 }
 
 /// Which messages to list.
@@ -133,31 +133,31 @@ async fn received(shared: &Shared, path: &EntityPath, filter: &Filter<'_>) -> Re
         let detail = "the transport has neither peek nor release: listing counts a delivery of each message, and needs --consume";
         return Err(ReceiveError::new(ErrorKind::NotSupported).with_detail(detail));
     }
-    let mut receiver = shared.transport.receiver(path, ReceiveMode::PeekLock).await?;
-    let mut deliveries: Vec<Delivery<DynLease>> = Vec::new();
-    let failed = Cell::new(None);
-    while deliveries.len() < RECEIVED {
-        match tokio::time::timeout(WAIT, receiver.receive_batch(RECEIVED - deliveries.len())).await {
-            Ok(Ok(more)) => deliveries.extend(more),
-            Ok(Err(error)) => {
-                failed.set(Some(error));
-                break;
-            }
-            Err(_) => break,
-        }
+    // A task goes on when the browser has gone: what was received is released, and in order.
+    let listing = tokio::spawn(receive(shared.transport.clone(), path.clone()));
+    let ended = listing.await.map_err(|error| ReceiveError::new(ErrorKind::General).with_source(error))?;
+    let mut listed = ended?;
+    listed.messages.retain(|message| filter.passes(message));
+    Ok(listed)
+}
+
+/// Receives the first messages, and releases them.
+async fn receive(transport: DynTransport, path: EntityPath) -> Result<Listed, ReceiveError> {
+    // A broker that does not count them refuses it.
+    let counted = transport.counts(&path).await.ok().map(|counts| counts.active.min(RECEIVED));
+    let receiver = transport.receiver(&path, ReceiveMode::PeekLock).await?;
+    let mut messages = Vec::new();
+    let mut each = |message| {
+        messages.push(message);
+        RECEIVED.saturating_sub(messages.len())
+    };
+    let list = UnderLocks { operation: OPERATION_TIMEOUT, expected: counted };
+    let ended = list.list(receiver, RECEIVED, std::future::pending(), &mut each).await;
+    if let Err(error) = ended
+        && messages.is_empty()
+    {
+        return Err(error);
     }
-    let is_cut = deliveries.len() >= RECEIVED;
-    let mut listed = Listed { were_received: true, is_cut, ..Listed::default() };
-    for Delivery { message, lease } in deliveries {
-        // A release that fails leaves a lock that runs out.
-        let _ = lease.release().await;
-        if filter.passes(&message) {
-            listed.messages.push(message);
-        }
-    }
-    receiver.stopped().await;
-    match failed.take() {
-        Some(error) if listed.messages.is_empty() => Err(error),
-        _ => Ok(listed),
-    }
+    let fewer = counted.filter(|counted| messages.len() < *counted).map(|counted| (messages.len(), counted));
+    Ok(Listed { is_cut: messages.len() >= RECEIVED, messages, were_received: true, fewer, next: None })
 }

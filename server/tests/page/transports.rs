@@ -170,3 +170,25 @@ async fn entities_that_cannot_be_listed_are_opened_by_their_path() {
     answer.has("Open an entity by its path");
     browser.get("/$page/sessions?path=orders").await.has("This transport cannot list sessions.");
 }
+
+/// Rules: HT-44.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_cut_off_counts_no_delivery() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    for body in ["first", "second"] {
+        queue.sender().unwrap().send(Message::new(body)).await.unwrap();
+    }
+    let mut browser = Browser::new(&plain(&broker, &[Capability::PeekLock, Capability::Release]).build());
+    for _ in 0..3 {
+        let request = browser.get("/$page/messages?path=orders");
+        assert!(tokio::time::timeout(Duration::from_millis(500), request).await.is_err());
+        assert_eq!(queue.counts().locked, 2);
+        // The list goes on to its end without the browser.
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+    assert_eq!((queue.counts().active, queue.counts().locked), (2, 0));
+    for delivery in queue.receiver().receive_batch(2).await.unwrap() {
+        assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+    }
+}

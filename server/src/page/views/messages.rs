@@ -56,6 +56,7 @@ struct Messages {
     state: String,
     were_received: bool,
     is_cut: bool,
+    fewer: Option<(usize, usize)>,
 }
 
 impl Row {
@@ -111,5 +112,6 @@ pub(super) async fn show(
         state: asked.state,
         were_received: listed.were_received,
         is_cut: listed.is_cut,
+        fewer: listed.fewer,
     })
 }
