@@ -4,6 +4,7 @@
 
 mod brokers;
 mod killed;
+mod order;
 mod session;
 #[path = "../command_line/support.rs"]
 #[allow(dead_code, reason = "the other program of tests uses more of it")]

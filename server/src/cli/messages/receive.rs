@@ -17,7 +17,7 @@ use consign::{
     settlement::{Changes, DeadLetter, DeadLetterReason},
     transport::{
         AcceptSession, Delivery, DynLease, DynTransport, ErrorKind, Lease, ReceiveMode, Receiver, ReceiverExt, Session,
-        SessionSource, Sessions, SettleError, Transport,
+        SessionSource, Sessions, SettleError, Transport, deadline::OPERATION_TIMEOUT,
     },
 };
 use serde_json::json;
@@ -137,6 +137,9 @@ impl Receive {
         // What is returned before the end would be received again.
         let (mut printed, mut returned) = (0, Returned(Vec::new()));
         let received = self.print_all(receiver, out, &mut printed, &mut returned.0, &mut progress).await;
+        if !returned.0.is_empty() {
+            stopped(receiver).await;
+        }
         let (_, settled) = self.settle(mem::take(&mut returned.0)).await;
         received.and(settled.map_err(Failure::from)).map_err(|failure| failure.after(printed))
     }
@@ -171,6 +174,7 @@ impl Receive {
             // What is settled has been printed: a kill in between prints it again, and loses nothing.
             if let Err(failure) = shown.and_then(|()| out.flush()) {
                 // They are not all printed, so no delivery counts. The first failure is the one that is reported.
+                stopped(receiver).await;
                 drop(futures_util::future::join_all(leases.into_iter().map(Lease::release)).await);
                 return Err(failure);
             }
@@ -229,6 +233,12 @@ impl Receive {
         let count = settled.iter().filter(|settled| settled.is_ok()).count() as u64;
         (count, settled.into_iter().collect())
     }
+}
+
+/// Stops a receiver before its messages are returned: a broker would deliver them to it once more, and then in another order.
+async fn stopped(receiver: &mut impl Receiver) {
+    // What is returned later is in another order only.
+    let _ = tokio::time::timeout(OPERATION_TIMEOUT, receiver.stopped()).await;
 }
 
 /// Messages that go back to the entity. Without a count, if the command is interrupted before.
