@@ -79,7 +79,7 @@ impl Failure {
     /// The same failure after `done` messages were handled.
     pub(crate) fn after(self, done: u64) -> Self {
         match self.exit {
-            Exit::NoMessage | Exit::OutputClosed => self,
+            Exit::NoMessage | Exit::OutputClosed | Exit::Interrupted => self,
             _ if done == 0 => self,
             _ => Self { exit: Exit::Partly, ..self },
         }

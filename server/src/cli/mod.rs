@@ -9,6 +9,7 @@ mod error;
 mod failure;
 mod files;
 mod input;
+mod interrupt;
 mod messages;
 mod new_file;
 mod operators;
@@ -34,6 +35,7 @@ use tokio::runtime::Runtime;
 pub(crate) use self::error::Error;
 use self::{
     failure::{Exit, Failure},
+    interrupt::ctrl_c,
     options::{Command, CommandLine},
     output::Output,
     target::{Target, redact_arguments},
@@ -104,38 +106,33 @@ fn run(command: &Command) -> Result<(), Failure> {
     }
     let mut out = Output::new(command.is_json());
     let done = Runtime::new()?.block_on(async {
-        if let Command::Bench(command) = command {
+        match command {
             // It deletes its queue first.
-            return command.run(&mut out, interrupted()).await;
-        }
-        tokio::select! {
-            biased;
-            failure = interrupted() => Err(failure),
-            done = run_on(command, &mut out) => done,
+            Command::Bench(command) => command.run(&mut out, ctrl_c()).await,
+            // They release what they have received first.
+            Command::Peek(command) => interrupt::run(|interrupt| command.run(&mut out, interrupt)).await,
+            Command::Export(command) => interrupt::run(|interrupt| command.run(&mut out, interrupt)).await,
+            _ => tokio::select! {
+                biased;
+                failure = ctrl_c() => Err(failure),
+                done = run_on(command, &mut out) => done,
+            },
         }
     });
     let flushed = out.flush();
     done.and(flushed)
 }
 
-/// Waits for Ctrl-C.
-async fn interrupted() -> Failure {
-    match tokio::signal::ctrl_c().await {
-        Ok(()) => Failure::new(Exit::Interrupted, "Interrupted", "interrupted"),
-        Err(error) => error.into(),
-    }
-}
-
 async fn run_on(command: &Command, out: &mut Output) -> Result<(), Failure> {
     match command {
-        Command::Serve(_) | Command::Completions { .. } | Command::Bench(_) => Ok(()),
+        Command::Serve(_) | Command::Completions { .. } | Command::Bench(_) | Command::Peek(_) | Command::Export(_) => {
+            Ok(())
+        }
         Command::Entities(command) => command.run(out).await,
         Command::Send(command) => command.run(out).await,
-        Command::Peek(command) => command.run(out).await,
         Command::Receive(command) => command.run(out).await,
         Command::DeadLetters(command) => command.run(out).await,
         Command::Decode(command) => command.run(out).await,
-        Command::Export(command) => command.run(out).await,
         Command::Import(command) => command.run(out).await,
         Command::Store(command) => command.run(out).await,
     }

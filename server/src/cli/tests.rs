@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser};
 use consign::{broker::Broker, transport::DynTransport};
 use tokio::runtime::Runtime;
 
-use super::{Command, CommandLine, failure::Failure, output::Output};
+use super::{Command, CommandLine, failure::Failure, interrupt::Interrupt, output::Output};
 
 #[path = "../../tests/command_line_brokers/session.rs"]
 mod session;
@@ -36,11 +36,12 @@ impl Write for Printed {
 }
 
 async fn run(command: &Command, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    let (_interrupts, interrupt) = Interrupt::new();
     match command {
         Command::Entities(command) => command.run_on(transport, out).await,
         Command::Send(command) => command.run_on(transport, out).await,
-        Command::Peek(command) => command.run_on(transport, out).await,
-        Command::Export(command) => command.run_on(transport, out).await,
+        Command::Peek(command) => command.run_on(transport, out, &interrupt).await,
+        Command::Export(command) => command.run_on(transport, out, &interrupt).await,
         Command::Receive(command) => command.run_on(transport, out).await,
         Command::DeadLetters(command) => command.run_on(transport, out).await,
         _ => panic!("not a command of the session: {command:?}"),

@@ -1,28 +1,27 @@
 //! Looking at messages without removing them.
 
-use std::{
-    io::{self, Write},
-    time::Duration,
-};
+use std::io::{self, Write};
 
 use consign::{
     Message,
-    dead_letters::ListLimit,
+    administration::{Administration, EntitySettings},
+    dead_letters::{Ended, ListLimit, UnderLocks},
     message::{EntityPath, SequenceNumber},
     transport::{
-        Capability, DynTransport, ErrorKind, Lease, PeekMessages, ReceiveError, ReceiveMode, Receiver, ReceiverExt,
-        Transport,
+        Capability, DynTransport, ErrorKind, PeekMessages, ReceiveError, ReceiveMode, Transport,
+        deadline::OPERATION_TIMEOUT,
     },
 };
 
-use crate::cli::failure::{Exit, Failure};
+use crate::cli::{
+    failure::{Exit, Failure},
+    interrupt::{Interrupt, interrupted},
+};
 
 /// How many messages are peeked at once.
 const PAGE: usize = 100;
 /// The most messages that are held where the transport cannot peek.
 const MAX_HELD: usize = ListLimit::MAX;
-/// How long a message may take to arrive, where the transport cannot peek.
-const ARRIVAL: Duration = Duration::from_secs(1);
 
 /// What to look at.
 pub(crate) struct Range<'p> {
@@ -43,6 +42,11 @@ pub(crate) enum Listed {
     All,
     /// There are more than can be held where the transport cannot peek.
     Cut,
+    /// Fewer have arrived than the broker has counted.
+    Fewer {
+        arrived: usize,
+        counted: usize,
+    },
 }
 
 impl Listed {
@@ -53,6 +57,13 @@ impl Listed {
                 let text =
                     format!("there are more than {MAX_HELD} messages, and a transport without peek lists no more");
                 Err(Failure::new(Exit::Partly, ErrorKind::NotSupported.code(), text))
+            }
+            Self::Fewer { arrived, counted } => {
+                let text = format!(
+                    "the broker counted {counted} messages, and {arrived} arrived: the others are late, or another receiver \
+                     has them"
+                );
+                Err(Failure::new(Exit::Partly, ErrorKind::ServiceTimeout.code(), text))
             }
         }
     }
@@ -67,11 +78,12 @@ impl Listed {
 pub(crate) async fn browse(
     transport: &DynTransport,
     range: &Range<'_>,
+    interrupt: &Interrupt,
     each: &mut (dyn FnMut(Message) -> Result<(), Failure> + Send),
 ) -> Result<Listed, Failure> {
     let capabilities = transport.capabilities();
     if capabilities.supports(Capability::Peek) {
-        return peek(transport, range, each).await;
+        return interrupt.ends(peek(transport, range, each)).await;
     }
     if !capabilities.supports(Capability::Release) && !range.consume {
         return Err(Failure::not_supported(
@@ -80,17 +92,11 @@ pub(crate) async fn browse(
         ));
     }
     note(
-        "the transport cannot peek: messages are received and released, and locked ones are not among them",
+        "the transport cannot peek: messages are received and released, which may change their order, and locked ones are not \
+         among them",
         range.json,
     );
-    let mut receiver = transport.receiver(range.path, ReceiveMode::PeekLock).await?;
-    let mut held = Vec::new();
-    let received = receive(&mut receiver, range, &mut held, each).await;
-    receiver.stop();
-    let released = futures_util::future::join_all(held.into_iter().map(Lease::release)).await;
-    let listed = received?;
-    released.into_iter().collect::<Result<Vec<()>, _>>()?;
-    Ok(listed)
+    receive(transport, range, interrupt, each).await
 }
 
 /// Prints a note on the standard error.
@@ -125,32 +131,63 @@ async fn peek(
     }
 }
 
-async fn receive<R: Receiver>(
-    receiver: &mut R,
+async fn receive(
+    transport: &DynTransport,
     range: &Range<'_>,
-    held: &mut Vec<R::Lease>,
+    interrupt: &Interrupt,
     each: &mut (dyn FnMut(Message) -> Result<(), Failure> + Send),
 ) -> Result<Listed, Failure> {
-    let (max, mut count) = (range.max.unwrap_or(usize::MAX), 0);
-    while count < max {
-        // One more shows that these are not all.
-        let wanted = PAGE.min(max - count).min(MAX_HELD + 1 - held.len());
-        let batch = tokio::time::timeout(ARRIVAL, receiver.receive_batch(wanted)).await;
-        let batch: Result<_, ReceiveError> = match batch {
-            Ok(batch) => batch,
-            Err(_) => return Ok(Listed::All),
-        };
-        for delivery in batch? {
-            held.push(delivery.lease);
-            if held.len() > MAX_HELD {
-                return Ok(Listed::Cut);
-            }
-            let number = delivery.message.received().map(|received| received.sequence_number);
-            if number.is_none_or(|number| number >= range.from) {
-                each(delivery.message)?;
-                count += 1;
-            }
+    let opened = async {
+        // A broker that does not count them refuses it, and one that is not there fails the receive too.
+        let counted = transport.counts(range.path).await.ok().map(|counts| counts.active);
+        Ok((counted, transport.receiver(range.path, ReceiveMode::PeekLock).await))
+    };
+    let (counted, receiver) = interrupt.ends(opened).await?;
+    let max = range.max.unwrap_or(usize::MAX);
+    // One more shows that these are not all.
+    let wanted = |count: usize, arrived: usize| (max - count).min(MAX_HELD + 1 - arrived);
+    let (mut count, mut arrived, mut failed) = (0, 0, None);
+    let mut each = |message: Message| {
+        arrived += 1;
+        if arrived > MAX_HELD {
+            return 0;
         }
+        if message.received().is_none_or(|received| received.sequence_number >= range.from) {
+            if let Err(failure) = each(message) {
+                failed = Some(failure);
+                return 0;
+            }
+            count += 1;
+        }
+        wanted(count, arrived)
+    };
+    let list = UnderLocks { operation: OPERATION_TIMEOUT, expected: counted };
+    let ended = match receiver {
+        Ok(receiver) => list.list(receiver, wanted(0, 0), interrupt.wait(), &mut each).await,
+        Err(error) => Err(error),
+    };
+    let ended = match ended {
+        Err(error) if error.kind() == ErrorKind::InvalidOperation => return Err(refused(transport, range, error).await),
+        ended => ended?,
+    };
+    match (failed, counted) {
+        (Some(failure), _) => Err(failure),
+        _ if interrupt.has_happened() => Err(interrupted()),
+        _ if arrived > MAX_HELD => Ok(Listed::Cut),
+        (None, Some(counted)) if ended == Ended::Silent && arrived < counted => Ok(Listed::Fewer { arrived, counted }),
+        _ => Ok(Listed::All),
     }
-    Ok(Listed::All)
+}
+
+/// The failure of a receive that the entity does not allow.
+async fn refused(transport: &DynTransport, range: &Range<'_>, error: ReceiveError) -> Failure {
+    match transport.settings(range.path).await {
+        Ok(EntitySettings::Queue(settings)) if settings.requires_session => {}
+        Ok(EntitySettings::Subscription(settings)) if settings.requires_session => {}
+        _ => return error.into(),
+    }
+    Failure::not_supported(
+        "the transport cannot peek, and a queue that requires sessions is only received session by session: \
+         `consign receive --session` or `--next-session` with `--settle release`",
+    )
 }

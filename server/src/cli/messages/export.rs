@@ -13,6 +13,7 @@ use serde_json::json;
 use super::browse::{Range, browse};
 use crate::cli::{
     failure::Failure,
+    interrupt::Interrupt,
     new_file::NewFile,
     output::Output,
     progress::Progress,
@@ -38,13 +39,18 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let transport = self.target.connect().await?;
-        let done = self.run_on(&transport, out).await;
+    pub(crate) async fn run(&self, out: &mut Output, interrupt: Interrupt) -> Result<(), Failure> {
+        let transport = interrupt.ends(self.target.connect()).await?;
+        let done = self.run_on(&transport, out, &interrupt).await;
         close(&transport, done).await
     }
 
-    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn run_on(
+        &self,
+        transport: &DynTransport,
+        out: &mut Output,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
         let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
         let mut lines = Lines::open(self.output.as_ref())?;
         let mut progress = Progress::new("exporting", None, self.target.json);
@@ -56,7 +62,7 @@ impl Export {
             json: self.target.json,
         };
         let mut count = 0;
-        let listed = browse(transport, &range, &mut |message| {
+        let listed = browse(transport, &range, interrupt, &mut |message| {
             count += 1;
             progress.set(count);
             lines.write(&Line { entity: Some(path.to_string()), message }, out)

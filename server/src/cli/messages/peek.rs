@@ -12,6 +12,7 @@ use super::{
 };
 use crate::cli::{
     failure::Failure,
+    interrupt::Interrupt,
     output::Output,
     target::{Target, close, entity},
 };
@@ -40,13 +41,18 @@ pub(crate) struct Peek {
 }
 
 impl Peek {
-    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
-        let transport = self.target.connect().await?;
-        let done = self.run_on(&transport, out).await;
+    pub(crate) async fn run(&self, out: &mut Output, interrupt: Interrupt) -> Result<(), Failure> {
+        let transport = interrupt.ends(self.target.connect()).await?;
+        let done = self.run_on(&transport, out, &interrupt).await;
         close(&transport, done).await
     }
 
-    pub(crate) async fn run_on(&self, transport: &DynTransport, out: &mut Output) -> Result<(), Failure> {
+    pub(crate) async fn run_on(
+        &self,
+        transport: &DynTransport,
+        out: &mut Output,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
         let path = if self.dead_letters { self.entity.dead_letter() } else { self.entity.clone() };
         let range = Range {
             path: &path,
@@ -56,7 +62,7 @@ impl Peek {
             json: self.target.json,
         };
         let mut count = 0;
-        let listed = browse(transport, &range, &mut |message| {
+        let listed = browse(transport, &range, interrupt, &mut |message| {
             show::print(out, &path, &message, &self.body)?;
             count += 1;
             Ok(())

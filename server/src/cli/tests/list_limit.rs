@@ -1,11 +1,11 @@
 //! Listing on a transport without peek.
 
-use std::time::Duration;
+use std::{io, time::Duration};
 
 use consign::{
     Disposition, Message,
     administration::QueueSettings,
-    broker::{Broker, QueueLease, QueueReceiver, QueueSender},
+    broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender},
     dead_letters::ListLimit,
     message::EntityPath,
     settlement::DeadLetterReason,
@@ -15,7 +15,9 @@ use consign::{
     },
 };
 
-use super::run_line;
+use clap::Parser;
+
+use super::{super::failure::Exit, Command, CommandLine, Interrupt, Output, Printed, run, run_line};
 
 /// The embedded broker, as if it had neither peek nor sequence numbers.
 #[derive(Clone)]
@@ -99,4 +101,64 @@ async fn a_peek_begins_at_its_number() {
     let (code, text) = run_line("peek orders --from 5".split(' '), &transport).await;
     assert_eq!((code, text.as_str()), (0, ""));
     assert_eq!(queue.counts().active, 4);
+}
+
+/// An output whose reader has gone.
+struct Closed;
+
+impl io::Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Err(io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// A queue of messages, and its transport without peek.
+async fn filled(count: usize) -> (Queue, DynTransport) {
+    let broker = Broker::new();
+    let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
+    for _ in 0..count {
+        queue.sender().unwrap().send(Message::new("x")).await.unwrap();
+    }
+    (queue, DynTransport::builder(Plain(broker)).build())
+}
+
+/// No message is locked, and no delivery has counted.
+async fn assert_uncounted(queue: &Queue, count: usize) {
+    assert_eq!((queue.counts().active, queue.counts().locked), (count, 0));
+    for delivery in queue.receiver().receive_batch(count).await.unwrap() {
+        assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+    }
+}
+
+/// Rules: L-05.
+#[tokio::test(start_paused = true)]
+async fn an_output_that_is_closed_counts_no_delivery() {
+    let (queue, transport) = filled(20).await;
+    let line = CommandLine::try_parse_from("consign peek orders -n 20 --url memory:".split(' ')).unwrap();
+    let mut out = Output::to(Closed, false);
+    let failure = run(&line.command, &transport, &mut out).await.unwrap_err();
+    assert_eq!(failure.exit, Exit::OutputClosed);
+    assert_uncounted(&queue, 20).await;
+}
+
+/// Rules: L-05.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_list_releases_what_it_holds() {
+    let (queue, transport) = filled(3).await;
+    let line = CommandLine::try_parse_from("consign export orders --url memory:".split(' ')).unwrap();
+    let Command::Export(export) = line.command else { panic!("another command") };
+    let (sender, interrupt) = Interrupt::new();
+    let mut out = Output::to(Printed::default(), false);
+    let interrupting = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        drop(sender);
+    };
+    let (done, ()) = tokio::join!(export.run_on(&transport, &mut out, &interrupt), interrupting);
+    // The messages before it are in the output.
+    assert_eq!(done.unwrap_err().exit, Exit::Interrupted);
+    assert_uncounted(&queue, 3).await;
 }
