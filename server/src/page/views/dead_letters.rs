@@ -104,7 +104,7 @@ pub(super) async fn group(
         group: asked.group,
         reason,
         error,
-        rows: letters.iter().map(|dead| Row::new(dead.message())).collect(),
+        rows: letters.iter().map(|dead| Row::new(&shared, dead.message())).collect(),
         from: asked.from,
         next: next.map(SequenceNumber::get),
     })

@@ -8,6 +8,7 @@ use axum::{
 use consign_core::{
     Message,
     message::{MessageState, SequenceNumber},
+    transport::Capability,
 };
 use serde::Deserialize;
 
@@ -33,6 +34,8 @@ pub(super) struct Asked {
 /// A message in a list.
 pub(super) struct Row {
     pub(super) number: u64,
+    /// The message can be shown: a transport that cannot peek does not find it.
+    pub(super) is_linked: bool,
     pub(super) id: String,
     pub(super) subject: String,
     pub(super) session: String,
@@ -60,10 +63,11 @@ struct Messages {
 }
 
 impl Row {
-    pub(super) fn new(message: &Message) -> Self {
+    pub(super) fn new(shared: &Shared, message: &Message) -> Self {
         let received = message.received();
         Self {
             number: browse::number(message).unwrap_or_default().get(),
+            is_linked: shared.supports(Capability::Peek),
             id: message.message_id().unwrap_or_default().to_owned(),
             subject: message.subject().unwrap_or_default().to_owned(),
             session: message.session_id().unwrap_or_default().to_owned(),
@@ -105,7 +109,7 @@ pub(super) async fn show(
         head: Head::of(&shared, &path).await,
         tab: if path.is_sub_queue() { "" } else { "messages" },
         path: path.to_string(),
-        rows: listed.messages.iter().map(Row::new).collect(),
+        rows: listed.messages.iter().map(|message| Row::new(&shared, message)).collect(),
         from: asked.from,
         next: listed.next.map(SequenceNumber::get),
         q: asked.q,
