@@ -1,7 +1,7 @@
 //! Counts of the entities over time.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     convert::Infallible,
     fmt::Write,
     sync::Arc,
@@ -12,6 +12,7 @@ use consign_core::{
     administration::{Administration, Counts, EntityKind},
     message::EntityPath,
     time::Timestamp,
+    transport::{ErrorKind, Escaped},
 };
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -34,6 +35,8 @@ const MAX_LOCAL: usize = 2_000;
 pub(super) struct Live {
     now: watch::Sender<Arc<View>>,
     watched: Mutex<Option<Timestamp>>,
+    /// The entities whose last count has failed, which was logged.
+    uncounted: Mutex<BTreeSet<String>>,
 }
 
 /// The counts at one time.
@@ -51,7 +54,8 @@ pub(super) struct View {
 #[derive(Clone, Debug)]
 pub(super) struct EntityView {
     pub(super) kind: EntityKind,
-    pub(super) counts: Counts,
+    /// `None` where they are not counted.
+    pub(super) counts: Option<Counts>,
     /// Arrived and delivered messages, where the transport counts them.
     totals: Option<(u64, u64)>,
     /// Arrived and delivered messages in a second.
@@ -81,6 +85,26 @@ impl Live {
             is_first
         });
         view
+    }
+
+    /// The counts of an entity. The first failure of an entity is logged.
+    pub(super) async fn counts(&self, shared: &Shared, path: &EntityPath) -> Option<Counts> {
+        let error = match shared.transport.counts(path).await {
+            Ok(counts) => {
+                self.uncounted.lock().remove(path.as_str());
+                return Some(counts);
+            }
+            Err(error) => error,
+        };
+        // An entity may be gone by now, or be of a kind that the broker does not count.
+        if !matches!(error.kind(), ErrorKind::NotSupported | ErrorKind::EntityNotFound) {
+            let mut uncounted = self.uncounted.lock();
+            if uncounted.len() < MAX_REMOTE && uncounted.insert(path.to_string()) {
+                drop(uncounted);
+                tracing::warn!(entity = %Escaped(path.as_str()), error = %Escaped(&error.to_string()), "messages are not counted");
+            }
+        }
+        None
     }
 
     /// Counts again and again.
@@ -113,7 +137,7 @@ async fn next(shared: &Shared, last: &View, is_sample: bool) -> View {
             view.omitted = statistics.len().saturating_sub(MAX_LOCAL);
             let counted = statistics.into_iter().take(MAX_LOCAL).map(|entity| {
                 let totals = (entity.totals.arrived, entity.totals.delivered);
-                (entity.path.to_string(), entity.kind, entity.counts, Some(totals))
+                (entity.path.to_string(), entity.kind, Some(entity.counts), Some(totals))
             });
             counted.collect()
         }
@@ -137,7 +161,7 @@ async fn next(shared: &Shared, last: &View, is_sample: bool) -> View {
     view
 }
 
-type Counted = (String, EntityKind, Counts, Option<(u64, u64)>);
+type Counted = (String, EntityKind, Option<Counts>, Option<(u64, u64)>);
 
 /// The counts of an external broker.
 async fn remote(shared: &Shared, view: &mut View) -> Result<Vec<Counted>, String> {
@@ -145,8 +169,7 @@ async fn remote(shared: &Shared, view: &mut View) -> Result<Vec<Counted>, String
     view.omitted = entities.len().saturating_sub(MAX_REMOTE);
     let mut counted = Vec::new();
     for entity in entities.into_iter().take(MAX_REMOTE) {
-        // An entity may be gone by now, or be of a kind that the broker does not count.
-        let counts = shared.transport.counts(&entity.path).await.unwrap_or_default();
+        let counts = shared.live.counts(shared, &entity.path).await;
         counted.push((entity.path.to_string(), entity.kind, counts, None));
     }
     Ok(counted)
@@ -154,7 +177,7 @@ async fn remote(shared: &Shared, view: &mut View) -> Result<Vec<Counted>, String
 
 impl EntityView {
     /// An entity without a past.
-    pub(super) fn first(kind: EntityKind, counts: Counts) -> Self {
+    pub(super) fn first(kind: EntityKind, counts: Option<Counts>) -> Self {
         Self::after(None, kind, counts, None, None, false)
     }
 
@@ -162,7 +185,7 @@ impl EntityView {
     fn after(
         past: Option<&Self>,
         kind: EntityKind,
-        counts: Counts,
+        counts: Option<Counts>,
         totals: Option<(u64, u64)>,
         seconds: Option<f64>,
         is_sample: bool,
@@ -177,7 +200,9 @@ impl EntityView {
         let (mut depth, mut arrivals) =
             past.map(|past| (past.depth.clone(), past.arrivals.clone())).unwrap_or_default();
         if is_sample {
-            push(&mut depth, (counts.active + counts.locked) as f64);
+            if let Some(counts) = &counts {
+                push(&mut depth, (counts.active + counts.locked) as f64);
+            }
             push(&mut arrivals, measured.map_or(0.0, |(arrived, _)| arrived));
         }
         let (totals, rates) = if is_sample || past.is_none() {
@@ -242,7 +267,7 @@ mod tests {
 
     #[test]
     fn rates_are_of_the_time_since_the_last_sample() {
-        let counts = Counts::default();
+        let counts = Some(Counts::default());
         let first = EntityView::after(None, EntityKind::Queue, counts, Some((10, 4)), None, true);
         assert_eq!(first.rates, None);
         let second = EntityView::after(Some(&first), EntityKind::Queue, counts, Some((30, 8)), Some(2.0), true);

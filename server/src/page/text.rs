@@ -1,12 +1,38 @@
 //! Values as text for people.
 
+use std::fmt;
+
 use consign_core::{message::PropertyValue, time::Timestamp};
+use serde::Serialize;
 
 use super::hex;
 
 /// A time for people, in UTC.
 pub(super) fn time(at: Timestamp) -> String {
     if at == Timestamp::MAX { "never".to_owned() } else { at.to_string() }
+}
+
+/// A number of messages, for people and for programs. A dash where they are not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub(super) enum Count {
+    Counted(usize),
+    Unknown(&'static str),
+}
+
+impl From<Option<usize>> for Count {
+    fn from(count: Option<usize>) -> Self {
+        count.map_or(Self::Unknown("–"), Self::Counted)
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Counted(count) => count.fmt(f),
+            Self::Unknown(text) => f.write_str(text),
+        }
+    }
 }
 
 /// Messages in a second. Empty where they are not counted.

@@ -63,9 +63,10 @@ async fn without_peek_messages_are_received_and_released() {
     // No delivery has counted.
     assert_eq!(queue.receiver().receive().await.unwrap().message.received().unwrap().delivery_count, 1);
     browser.get("/$page/").await.has("This transport cannot peek");
-    // One message is not found again.
+    // One message is not found again, and neither are the messages counted.
     answer.has("one message cannot be opened");
     answer.has_not("/$page/message?");
+    answer.has("<span data-count=\"dead\">–</span>");
 }
 
 /// Rules: HT-44.

@@ -6,7 +6,7 @@ use axum::{
     extract::{Query, State},
 };
 use consign_core::{
-    administration::{Administration, EntityKind},
+    administration::{Counts, EntityKind},
     message::EntityPath,
     transport::Capability,
 };
@@ -17,7 +17,7 @@ use crate::page::{
     Shared,
     guard::Session,
     live::{EntityView, View, is_received_from, points},
-    text::rate,
+    text::{Count, rate},
 };
 
 /// Entities of one page.
@@ -38,11 +38,11 @@ pub(in super::super) struct Row {
     pub(super) kind: &'static str,
     #[serde(skip)]
     pub(super) is_received_from: bool,
-    pub(super) active: usize,
-    pub(super) locked: usize,
-    pub(super) scheduled: usize,
-    pub(super) deferred: usize,
-    pub(super) dead: usize,
+    pub(super) active: Count,
+    pub(super) locked: Count,
+    pub(super) scheduled: Count,
+    pub(super) deferred: Count,
+    pub(super) dead: Count,
     pub(super) arriving: String,
     pub(super) delivered: String,
     pub(super) depth: String,
@@ -82,16 +82,16 @@ fn matching<'v>(view: &'v View, q: &str) -> impl Iterator<Item = (&'v str, &'v E
 
 impl Row {
     pub(in super::super) fn new(path: &str, entity: &EntityView) -> Self {
-        let counts = &entity.counts;
+        let count = |of: fn(&Counts) -> usize| entity.counts.as_ref().map(of).into();
         Self {
             path: path.to_owned(),
             kind: entity.kind.name(),
             is_received_from: is_received_from(entity.kind),
-            active: counts.active,
-            locked: counts.locked,
-            scheduled: counts.scheduled,
-            deferred: counts.deferred,
-            dead: counts.dead_lettered,
+            active: count(|counts| counts.active),
+            locked: count(|counts| counts.locked),
+            scheduled: count(|counts| counts.scheduled),
+            deferred: count(|counts| counts.deferred),
+            dead: count(|counts| counts.dead_lettered),
             arriving: rate(entity.rates.map(|rates| rates.0)),
             delivered: rate(entity.rates.map(|rates| rates.1)),
             depth: points(&entity.depth),
@@ -139,7 +139,7 @@ impl Head {
         let row = if let Some((path, entity)) = known {
             Row::new(path, entity)
         } else {
-            let counts = shared.transport.counts(&path).await.unwrap_or_default();
+            let counts = shared.live.counts(shared, &path).await;
             Row::new(path.as_str(), &EntityView::first(EntityKind::Queue, counts))
         };
         Self { path: row.path.clone(), row, has_rates: shared.broker().is_some() }
