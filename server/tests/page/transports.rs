@@ -196,3 +196,23 @@ async fn a_request_that_is_cut_off_counts_no_delivery() {
         assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_removed_is_not_offered() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, [("R", String::new(), Message::new(""))]).await;
+    queue.sender().unwrap().send(Message::new("first")).await.unwrap();
+    let mut browser = Browser::new(&plain(&broker, &[Capability::PeekLock, Capability::Release]).build());
+    browser.get("/$page/messages?path=orders").await.has_not("Remove all messages");
+    let confirm = "/$page/confirm?action=purge&path=orders";
+    assert_eq!(browser.get(confirm).await.status, StatusCode::CONFLICT);
+    let token = browser.get("/$page/confirm?action=remove&path=orders").await.csrf().unwrap();
+    let begun = browser.post("/$page/jobs", &token, &[("action", "purge"), ("path", "orders")]).await;
+    assert_eq!(begun.status, StatusCode::CONFLICT);
+
+    let mut browser = Browser::new(&Page::builder(broker).build());
+    browser.get("/$page/messages?path=orders").await.has("Remove all messages");
+    assert_eq!(browser.get(confirm).await.status, StatusCode::OK);
+    assert_eq!(browser.get("/$page/confirm?action=purge&path=nosuch").await.status, StatusCode::NOT_FOUND);
+}

@@ -11,8 +11,9 @@ use axum::{
 };
 use consign::dead_letters::{DeadLetters, ResubmitGuarantee};
 use consign_core::{
+    administration::Administration,
     message::{EntityPath, SequenceNumber},
-    transport::{Capability, ScheduleMessages},
+    transport::{Capability, ErrorKind, ScheduleMessages},
 };
 use serde::Deserialize;
 
@@ -110,6 +111,17 @@ async fn matching(
     Ok(found)
 }
 
+/// Checks that the messages of an entity can be removed.
+async fn check_purge(shared: &Shared, path: &EntityPath) -> Result<(), PageError> {
+    if !shared.supports(Capability::Purge) {
+        return Err(PageError::refused(StatusCode::CONFLICT, "This transport cannot remove all messages."));
+    }
+    match shared.transport.counts(path).await {
+        Err(error) if error.kind() == ErrorKind::EntityNotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
 fn some(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
@@ -122,7 +134,10 @@ pub(super) async fn confirm(
     let path = entity(&asked.path)?.parent();
     let group = some(asked.group);
     let found = match asked.action {
-        Action::Purge => None,
+        Action::Purge => {
+            check_purge(&shared, &path).await?;
+            None
+        }
         Action::Resubmit | Action::Remove => Some(matching(&shared, &path, group.as_deref(), asked.number).await?),
     };
     let letters = match (&found, asked.number) {
@@ -175,7 +190,10 @@ pub(super) async fn begin(State(shared): State<Arc<Shared>>, Form(begun): Form<B
     let per_second =
         number(begun.per_second, "The rate")?.map(|rate: u64| u32::try_from(rate).unwrap_or(u32::MAX).max(1));
     let found = match begun.action {
-        Action::Purge => Matching::default(),
+        Action::Purge => {
+            check_purge(&shared, &path).await?;
+            Matching::default()
+        }
         Action::Resubmit | Action::Remove => match matching(&shared, &path, group.as_deref(), one).await? {
             Matching { count: 0, .. } => {
                 return Err(PageError::refused(StatusCode::CONFLICT, "These dead letters are not there any more."));

@@ -60,6 +60,7 @@ struct Messages {
     were_received: bool,
     is_cut: bool,
     fewer: Option<(usize, usize)>,
+    can_purge: bool,
 }
 
 impl Row {
@@ -117,5 +118,6 @@ pub(super) async fn show(
         were_received: listed.were_received,
         is_cut: listed.is_cut,
         fewer: listed.fewer,
+        can_purge: shared.supports(Capability::Purge),
     })
 }
