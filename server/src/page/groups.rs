@@ -133,18 +133,24 @@ pub(super) async fn each(
 }
 
 /// Lists a page of the dead letters of one group from a number on, and returns where the next one begins. It looks at a limited
-/// number of letters: a page then has less, or none.
+/// number of letters: a page then has less, or none. The last value is whether there are more than can be looked at.
 pub(super) async fn list(
     shared: &Shared,
     entity: &EntityPath,
     group: &str,
     from: SequenceNumber,
-) -> Result<(Vec<Explained>, Option<SequenceNumber>), ReceiveError> {
+) -> Result<(Vec<Explained>, Option<SequenceNumber>, bool), ReceiveError> {
     let dead = DeadLetters::of(shared.transport.clone(), entity);
     if !shared.supports(Capability::Peek) {
-        let mut found = dead.list(&filter(Some(group)), from, PAGE + 1).await?;
+        let (mut found, is_cut) = match dead.list(&filter(Some(group)), from, PAGE + 1).await {
+            Ok(found) => (found, false),
+            Err(error) => {
+                let limit = ListLimit::of(&error).map(|limit| limit.found().to_vec());
+                (limit.ok_or(error)?, true)
+            }
+        };
         let next = if found.len() > PAGE { found.pop().map(|next| next.sequence_number()) } else { None };
-        return Ok((found, next));
+        return Ok((found, next, is_cut));
     }
     let (mut found, mut next, mut searched) = (Vec::new(), from, 0);
     while searched < SEARCHED {
@@ -152,18 +158,18 @@ pub(super) async fn list(
         let (count, last) = (listed.len(), listed.last().map(Explained::sequence_number));
         for letter in listed.into_iter().filter(|letter| key_of(letter) == group) {
             if found.len() == PAGE {
-                return Ok((found, Some(letter.sequence_number())));
+                return Ok((found, Some(letter.sequence_number()), false));
             }
             found.push(letter);
         }
         match last.filter(|last| count == LISTED && *last >= next) {
             Some(last) => next = last.next(),
-            None => return Ok((found, None)),
+            None => return Ok((found, None, false)),
         }
         searched += count;
         tokio::task::yield_now().await;
     }
-    Ok((found, Some(next)))
+    Ok((found, Some(next), false))
 }
 
 /// Groups the dead letters of an entity.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use consign::dead_letters::ListLimit;
 use consign_broker::{Broker, QueueReceiver, QueueSender};
 use consign_core::{
     Message,
@@ -215,4 +216,22 @@ async fn what_cannot_be_removed_is_not_offered() {
     browser.get("/$page/messages?path=orders").await.has("Remove all messages");
     assert_eq!(browser.get(confirm).await.status, StatusCode::OK);
     assert_eq!(browser.get("/$page/confirm?action=purge&path=nosuch").await.status, StatusCode::NOT_FOUND);
+}
+
+/// Rules: L-05.
+#[tokio::test]
+async fn a_group_of_more_than_can_be_locked_shows_those_that_were_found() {
+    let broker = Broker::new();
+    let queue = queue(&broker);
+    bury(&queue, (0..=ListLimit::MAX).map(|_| ("R", String::new(), Message::new("")))).await;
+    let mut browser = Browser::new(&plain(&broker, &[Capability::PeekLock, Capability::Release]).build());
+    let groups = browser.get("/$page/dead-letters?path=orders").await;
+    groups.has("there are more");
+    let group = groups.text().split_once("group=").unwrap().1.split('"').next().unwrap().to_owned();
+    // The last page of those that are locked.
+    let from = ListLimit::MAX - 9;
+    let list = browser.get(&format!("/$page/dead-letters/group?path=orders&group={group}&from={from}")).await;
+    assert_eq!(list.status, StatusCode::OK);
+    list.has("Only the first 16384 dead letters were looked at.");
+    list.has(&format!("Dead letters from number {from} on"));
 }

@@ -63,6 +63,7 @@ struct GroupView {
     rows: Vec<Row>,
     from: u64,
     next: Option<u64>,
+    is_cut: bool,
 }
 
 pub(super) async fn groups(
@@ -93,7 +94,7 @@ pub(super) async fn group(
     Query(asked): Query<AskedGroup>,
 ) -> Answer {
     let path = entity(&asked.path)?.parent();
-    let (letters, next) = groups::list(&shared, &path, &asked.group, SequenceNumber::new(asked.from)).await?;
+    let (letters, next, is_cut) = groups::list(&shared, &path, &asked.group, SequenceNumber::new(asked.from)).await?;
     let (reason, error) = letters.first().map(groups::signature).unwrap_or_default();
     page(&GroupView {
         frame: Frame::new(format!("Dead letters of {path}"), &session),
@@ -107,5 +108,6 @@ pub(super) async fn group(
         rows: letters.iter().map(|dead| Row::new(&shared, dead.message())).collect(),
         from: asked.from,
         next: next.map(SequenceNumber::get),
+        is_cut,
     })
 }
