@@ -136,6 +136,7 @@ async fn sessions_and_entities_are_listed() {
     entities.has("with-sessions");
     entities.has("<span data-count=\"active\">2</span>");
     let filtered = browser.get("/$page/?q=PRI").await;
+    assert_eq!(browser.get(&format!("/$page/?page={}", usize::MAX)).await.status, StatusCode::OK);
     filtered.has("1 entity");
     filtered.has_not("with-sessions");
 }

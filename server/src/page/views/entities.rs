@@ -113,7 +113,7 @@ pub(super) async fn show(
         rows,
         page: number,
         previous: number.checked_sub(1),
-        next: (matching > (number + 1).saturating_mul(PAGE)).then_some(number + 1),
+        next: (matching > number.saturating_add(1).saturating_mul(PAGE)).then_some(number.saturating_add(1)),
         matching,
         omitted: view.omitted,
         failure: view.failure.clone(),
