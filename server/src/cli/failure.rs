@@ -69,6 +69,11 @@ impl Failure {
         }
     }
 
+    /// The same failure with more text.
+    pub(crate) fn with(self, more: &str) -> Self {
+        Self { text: format!("{}; {more}", self.text), ..self }
+    }
+
     /// The object for programs, with this change of its text.
     pub(crate) fn to_json(&self, redact: impl FnOnce(&str) -> String) -> serde_json::Value {
         serde_json::json!({

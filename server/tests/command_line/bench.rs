@@ -30,5 +30,6 @@ fn messages_of_others_end_a_measurement() {
     shell.ok(&["send", "orders", "--body", "of another"]);
     let error = shell.fails(2, &["bench", "orders", "-n", "10"]);
     assert!(error.contains("messages of others"), "{error}");
+    assert_eq!(shell.bodies("orders"), ["of another"], "nothing was sent");
     shell.fails(2, &["bench", "orders", "-n", "0"]);
 }

@@ -152,16 +152,31 @@ async fn a_command_that_waits_for_its_input_sends_and_is_interrupted() {
     assert_eq!(process.wait().unwrap().code(), Some(130));
 }
 
-#[tokio::test]
-async fn an_interrupted_measurement_deletes_its_queue() {
-    let shell = Shell::on_a_store();
-    let process = shell.command(&["bench", "-n", "10000000"]).spawn().unwrap();
+/// Interrupts a measurement when this is in the log of the store, and returns its errors.
+async fn interrupted_bench(shell: &Shell, arguments: &[&str], logged: &[u8]) -> String {
+    let process = shell.command(&[&["bench", "-n", "10000000"], arguments].concat()).spawn().unwrap();
     // The log of the store grows while it sends.
     let log = shell.path("store").join("00000001.log");
-    while !std::fs::read(&log).is_ok_and(|bytes| bytes.windows(14).any(|bytes| bytes == b"consign-bench-")) {
+    while !std::fs::read(&log).is_ok_and(|bytes| bytes.windows(logged.len()).any(|bytes| bytes == logged)) {
         tokio::task::yield_now().await;
     }
     interrupt(&process);
-    assert_eq!(process.wait_with_output().unwrap().status.code(), Some(130));
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[tokio::test]
+async fn an_interrupted_measurement_deletes_its_queue() {
+    let shell = Shell::on_a_store();
+    interrupted_bench(&shell, &[], b"consign-bench-").await;
     assert_eq!(shell.json(&["entities", "list"]).len(), 0);
+}
+
+#[tokio::test]
+async fn an_interrupted_measurement_reports_what_is_left_in_a_queue() {
+    let shell = Shell::on_a_store();
+    shell.ok(&["entities", "create", "orders"]);
+    let error = interrupted_bench(&shell, &["orders"], b"x-bench-sent").await;
+    assert!(error.contains("interrupted; up to ") && error.contains("`x-bench-sent`, are in orders"), "{error}");
 }

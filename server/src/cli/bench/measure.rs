@@ -1,4 +1,10 @@
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use consign::{
@@ -24,7 +30,7 @@ use super::{
 /// How long no message may arrive, after which a run has failed.
 const SILENCE: Duration = Duration::from_secs(30);
 /// The property with the time of the send, in microseconds from the beginning.
-const SENT: &str = "x-bench-sent";
+pub(super) const SENT: &str = "x-bench-sent";
 
 pub(super) struct Measured {
     pub(super) sent: usize,
@@ -37,9 +43,25 @@ pub(super) struct Measured {
     pub(super) receive_rate: f64,
 }
 
+/// How many messages were sent, or may have been, and how many were completed.
+#[derive(Default)]
+pub(super) struct Passed {
+    sent: AtomicU64,
+    completed: AtomicU64,
+}
+
+impl Passed {
+    /// How many may be in the queue.
+    pub(super) fn left(&self) -> u64 {
+        let completed = self.completed.load(Ordering::Relaxed);
+        self.sent.load(Ordering::Relaxed).saturating_sub(completed)
+    }
+}
+
 /// What the two tasks do.
 #[derive(Clone)]
 struct Load {
+    passed: Arc<Passed>,
     transport: DynTransport,
     path: EntityPath,
     messages: u32,
@@ -71,9 +93,15 @@ impl Drop for Task {
 }
 
 /// Sends and receives at the same time, over two links of one connection.
-pub(super) async fn measure(transport: &DynTransport, path: &EntityPath, options: &Bench) -> Result<Measured, Failure> {
+pub(super) async fn measure(
+    transport: &DynTransport,
+    path: &EntityPath,
+    options: &Bench,
+    passed: &Arc<Passed>,
+) -> Result<Measured, Failure> {
     let began = Instant::now();
     let load = Load {
+        passed: Arc::clone(passed),
         transport: transport.clone(),
         path: path.clone(),
         messages: options.messages,
@@ -115,6 +143,7 @@ async fn send(load: Load) -> Taken {
         while left > 0 && in_flight.len() < load.concurrency {
             left -= 1;
             let message = Message::builder().property(SENT, micros(load.began.elapsed())).build(body.clone())?;
+            load.passed.sent.fetch_add(1, Ordering::Relaxed);
             let start = Instant::now();
             let send = sender.send(message);
             in_flight.push(async move { send.await.map(|()| start.elapsed()) });
@@ -146,9 +175,11 @@ async fn receive(load: Load) -> Taken {
             };
             times.push(u32::try_from(now.saturating_sub(sent)).unwrap_or(u32::MAX));
         }
+        let count = batch.len() as u64;
         if let Err(error) = Delivery::complete_all(batch).await {
             return Err(Failure::new(Exit::Failure, "SettleFailed", error.to_string()));
         }
+        load.passed.completed.fetch_add(count, Ordering::Relaxed);
         progress.set(times.len() as u64);
     }
     let took = first.elapsed();

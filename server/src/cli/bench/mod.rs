@@ -1,10 +1,11 @@
 //! `consign bench`.
 
+mod empty;
 mod measure;
 mod plot;
 mod times;
 
-use std::{path::PathBuf, pin::pin};
+use std::{path::PathBuf, pin::pin, sync::Arc};
 
 use clap::Args;
 use consign::{
@@ -14,7 +15,7 @@ use consign::{
 };
 use serde_json::json;
 
-use self::measure::{Measured, measure};
+use self::measure::{Measured, Passed, SENT, measure};
 use super::{
     failure::{Exit, Failure},
     output::Output,
@@ -65,17 +66,24 @@ impl Bench {
         out: &mut Output,
         interrupted: impl Future<Output = Failure>,
     ) -> Result<(), Failure> {
+        let mut interrupted = pin!(interrupted);
         let path = if let Some(path) = &self.entity {
+            tokio::select! {
+                biased;
+                failure = &mut interrupted => return Err(failure),
+                empty = empty::check(transport, path) => empty?,
+            }
             path.clone()
         } else {
             let path = EntityPath::new(&format!("consign-bench-{}", uuid::Uuid::new_v4().simple()))?;
             transport.create(&path, &QueueSettings::default().into()).await?;
             path
         };
+        let passed = Arc::new(Passed::default());
         let measured = tokio::select! {
             biased;
-            failure = interrupted => Err(failure),
-            measured = measure(transport, &path, self) => measured,
+            failure = &mut interrupted => Err(failure),
+            measured = measure(transport, &path, self, &passed) => measured,
         };
         if self.entity.is_none() {
             // The messages of a run that failed go with it.
@@ -88,6 +96,11 @@ impl Bench {
             deleted?;
             return self.report(&measured, out);
         }
+        let measured = measured.map_err(|failure| match passed.left() {
+            0 => failure,
+            left => failure
+                .with(&format!("up to {left} messages of this measurement, with the property `{SENT}`, are in {path}")),
+        });
         self.report(&measured?, out)
     }
 
