@@ -1,6 +1,6 @@
 //! The broker that a command works on.
 
-use std::{convert::Infallible, ffi::OsString, fmt, path::PathBuf, str::FromStr, time::Duration};
+use std::{convert::Infallible, ffi::OsString, fmt, fs::File, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::Args;
 use consign::{
@@ -64,16 +64,47 @@ impl ClientTls {
             ("client_key", "--tls-client-key", &self.tls_client_key),
         ] {
             let Some(file) = file else { continue };
-            if matches!(scheme.as_str(), "file" | "memory") || scheme == "servicebus" && name != "certificates" {
-                return Err(Failure::usage(format!("`{scheme}:` has no {option}")));
+            match scheme.as_str() {
+                "file" | "memory" => return Err(Failure::usage(format!("`{scheme}:` has no {option}"))),
+                "servicebus" if name != "certificates" => {
+                    return Err(Failure::usage(format!("`{scheme}:` has no {option}")));
+                }
+                "amqp" | "amqp10" => {
+                    let with_tls = scheme.replace("amqp", "amqps");
+                    return Err(Failure::usage(format!("`{scheme}:` has no TLS for {option}: use `{with_tls}:`")));
+                }
+                _ => {}
             }
+            // A connector reads it again, and its error has neither the option nor the path.
+            File::open(file)
+                .map_err(|error| Failure::new(Exit::Failure, "Io", format!("{option}: {}: {error}", file.display())))?;
             let path = file.to_str().ok_or_else(|| Failure::usage(format!("the path of {option} is not UTF-8")))?;
             url.push(if url.contains('?') { '&' } else { '?' });
             url.extend([name, "="]);
             url.extend(utf8_percent_encode(path, NON_ALPHANUMERIC));
         }
-        Ok(url)
+        if self.is_empty() { Ok(url) } else { encrypted(&scheme, url) }
     }
+}
+
+/// The URL with TLS. These schemes use it only if the server requires it, or if nothing else is configured.
+fn encrypted(scheme: &str, mut url: String) -> Result<String, Failure> {
+    match scheme {
+        "nats" => url.replace_range(..scheme.len(), "tls"),
+        "postgres" | "postgresql" => {
+            let query = url.split_once('?').map_or("", |(_, query)| query);
+            match query.split('&').find_map(|parameter| parameter.strip_prefix("sslmode=")) {
+                Some("require") => {}
+                Some(_) => {
+                    return Err(Failure::usage("--tls-ca and --tls-client-cert need `sslmode=require` in the URL"));
+                }
+                // They are parameters, so there is a query.
+                None => url.push_str("&sslmode=require"),
+            }
+        }
+        _ => {}
+    }
+    Ok(url)
 }
 
 /// A URL that may have a password in it.
@@ -241,15 +272,43 @@ mod tests {
 
     #[test]
     fn files_of_tls_are_parameters_of_the_url() {
-        let tls = ClientTls { tls_ca: Some("/etc/a b&c.pem".into()), ..ClientTls::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a b&c.pem");
+        File::create(&file).unwrap();
+        let tls = ClientTls { tls_ca: Some(file.clone()), ..ClientTls::default() };
         let added = |url: &str| tls.add_to(url).unwrap();
-        assert_eq!(added("nats://host"), "nats://host?certificates=%2Fetc%2Fa%20b%26c%2Epem");
-        assert_eq!(added("nats://host?a=b"), "nats://host?a=b&certificates=%2Fetc%2Fa%20b%26c%2Epem");
+        let parameter = format!("certificates={}", utf8_percent_encode(file.to_str().unwrap(), NON_ALPHANUMERIC));
+        assert!(parameter.ends_with("a%20b%26c%2Epem"), "{parameter}");
+        assert_eq!(added("amqps://host"), format!("amqps://host?{parameter}"));
+        assert_eq!(added("tls://host?a=b"), format!("tls://host?a=b&{parameter}"));
         assert_eq!(ClientTls::default().add_to("nats://host").unwrap(), "nats://host");
         assert_eq!(tls.add_to("file:store").unwrap_err().to_string(), "`file:` has no --tls-ca");
-        let client = ClientTls { tls_client_cert: Some("a".into()), tls_client_key: Some("b".into()), ..tls };
+        let (cert, key) = (Some(file.clone()), Some(file.clone()));
+        let client = ClientTls { tls_client_cert: cert, tls_client_key: key, ..tls.clone() };
         let error = client.add_to("servicebus://a:b@host").unwrap_err();
         assert_eq!(error.to_string(), "`servicebus:` has no --tls-client-cert");
+        let missing = ClientTls { tls_ca: Some(folder.path().join("none.pem")), ..ClientTls::default() };
+        let error = missing.add_to("amqps://host").unwrap_err().to_string();
+        assert!(error.starts_with("--tls-ca: ") && error.contains("none.pem: "), "{error}");
+    }
+
+    #[test]
+    fn files_of_tls_require_tls() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        File::create(&file).unwrap();
+        let tls = ClientTls { tls_ca: Some(file), ..ClientTls::default() };
+        for (scheme, with_tls) in [("amqp", "amqps"), ("AMQP", "amqps"), ("amqp10", "amqps10")] {
+            let error = tls.add_to(&format!("{scheme}://host")).unwrap_err();
+            assert!(error.exit == Exit::Usage && error.to_string().contains(&format!("use `{with_tls}:`")), "{error}");
+        }
+        assert!(tls.add_to("nats://host").unwrap().starts_with("tls://host?certificates="));
+        assert!(tls.add_to("postgres://host").unwrap().ends_with("&sslmode=require"));
+        let required = tls.add_to("postgresql://host?sslmode=require").unwrap();
+        assert_eq!(required.matches("sslmode").count(), 1);
+        for mode in ["disable", "prefer"] {
+            assert_eq!(tls.add_to(&format!("postgres://host?sslmode={mode}")).unwrap_err().exit, Exit::Usage);
+        }
     }
 
     #[test]
