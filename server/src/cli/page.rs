@@ -46,7 +46,12 @@ async fn serve(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
     let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let target =
         Target { url: url.clone(), tls: options.tls.clone(), connect_timeout: Duration::from_secs(30), json: false };
-    let transport = target.connect().await?;
+    let transport = tokio::select! {
+        biased;
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+        transport = target.connect() => transport?,
+    };
 
     let mut page = Page::builder(transport.clone()).consume(options.consume).undo_window(options.undo_window);
     if let Some(key) = key {

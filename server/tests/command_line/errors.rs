@@ -180,3 +180,17 @@ async fn an_interrupted_measurement_reports_what_is_left_in_a_queue() {
     let error = interrupted_bench(&shell, &["orders"], b"x-bench-sent").await;
     assert!(error.contains("interrupted; up to ") && error.contains("`x-bench-sent`, are in orders"), "{error}");
 }
+
+/// A server that accepts connections and never answers.
+#[tokio::test]
+async fn a_web_ui_that_connects_ends_by_a_signal() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("amqp://127.0.0.1:{}/%2f", silent.local_addr().unwrap().port());
+    for signal in ["-INT", "-TERM"] {
+        let mut process = Shell::on(&url).command(&["serve", "--http-port", "0", "--transport", &url]).spawn().unwrap();
+        let _connection = silent.accept().unwrap();
+        let pid = process.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
+        assert_eq!(process.wait().unwrap().code(), Some(0), "{signal}");
+    }
+}
