@@ -37,6 +37,13 @@ fn what_a_broker_does_not_have_has_an_exit_code() {
                 let error = shell.fails(4, &["dead-letters", "purge", "orders", "--number", "1", "--apply"]);
                 assert!(error.contains("--message-id"), "{error}");
                 shell.fails(4, &["entities", "list"]);
+                let queue = brokers::queue();
+                shell.ok(&["entities", "create", &queue, "--sessions"]);
+                for list in ["peek", "export"] {
+                    let error = shell.fails(4, &[list, &queue]);
+                    assert!(error.contains("receive --session"), "{error}");
+                }
+                shell.ok(&["entities", "delete", &queue, "--apply"]);
             }
             "AMQP 1.0" => {
                 shell.fails(4, &["entities", "list"]);

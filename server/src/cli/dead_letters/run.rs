@@ -41,10 +41,10 @@ pub(super) async fn resubmit(
         }
         None => source.entity.parent(),
     };
+    source.filter.check_for_a_run(transport)?;
     if !options.limits.apply {
         return dry_run(transport, source, "resubmit", out, &|message| changes.applied(message).map(drop)).await;
     }
-    source.filter.check_for_a_run(transport)?;
     let (dead, changes) = (source.dead_letters(transport), changes.clone());
     let run = dead.resubmit_to(source.filter.filter(), &to).await?;
     let run = run.edit(move |properties, body| changes.apply(properties, body));
@@ -59,10 +59,10 @@ pub(super) async fn purge(
     limits: &Limits,
     out: &mut Output,
 ) -> Result<(), Failure> {
+    source.filter.check_for_a_run(transport)?;
     if !limits.apply {
         return dry_run(transport, source, "purge", out, &|_| Ok(())).await;
     }
-    source.filter.check_for_a_run(transport)?;
     let dead = source.dead_letters(transport);
     let ended = finish(dead.purge(source.filter.filter()), limits, "purging", out.json).await;
     report(&ended, None, out)

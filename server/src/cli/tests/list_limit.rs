@@ -103,6 +103,16 @@ async fn a_peek_begins_at_its_number() {
     assert_eq!(queue.counts().active, 4);
 }
 
+/// Rules: L-27.
+#[tokio::test]
+async fn a_dry_run_refuses_what_its_run_refuses() {
+    let (_, transport) = filled(0).await;
+    for line in ["purge orders", "resubmit orders", "purge orders --apply"] {
+        let (code, text) = run_line(format!("dead-letters {line} --number 1").split(' '), &transport).await;
+        assert_eq!((code, text.as_str()), (4, ""), "{line}");
+    }
+}
+
 /// An output whose reader has gone.
 struct Closed;
 
