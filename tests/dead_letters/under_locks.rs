@@ -130,7 +130,7 @@ async fn a_list_that_is_stopped_releases_and_ends() {
 #[tokio::test(start_paused = true)]
 async fn what_the_broker_has_counted_is_awaited_for_longer() {
     for (expected, before, seen_in_the_end) in [(Some(3), 2, 3), (Some(2), 2, 2), (None, 2, 2), (None, 0, 3)] {
-        let (_, receiver) = paused(3, before, Duration::from_millis(3_000));
+        let (_, receiver) = paused(3, before, Duration::from_secs(3));
         let mut seen = 0;
         let mut each = |_| {
             seen += 1;
