@@ -2,20 +2,20 @@
 
 use std::{io, time::Duration};
 
+use clap::Parser;
 use consign::{
     Disposition, Message,
-    administration::QueueSettings,
+    administration::{Administration, Counts, Entity, EntitySettings, QueueSettings},
     broker::{Broker, Queue, QueueLease, QueueReceiver, QueueSender},
     dead_letters::ListLimit,
     message::EntityPath,
     settlement::DeadLetterReason,
     transport::{
-        Capabilities, Capability, DynTransport, Lease, Level, ReceiveError, ReceiveMode, ReceiverExt, SendError,
-        Sender, Transport,
+        Capabilities, Capability, DynTransport, Lease, Level, ManageError, ReceiveError, ReceiveMode, ReceiverExt,
+        SendError, Sender, Transport,
     },
 };
-
-use clap::Parser;
+use tokio::time::timeout;
 
 use super::{super::failure::Exit, Command, CommandLine, Interrupt, Output, Printed, run, run_line};
 
@@ -39,6 +39,39 @@ impl Transport for Plain {
 
     async fn receiver(&self, path: &EntityPath, mode: ReceiveMode) -> Result<QueueReceiver, ReceiveError> {
         Transport::receiver(&self.0, path, mode).await
+    }
+}
+
+/// It counts two messages that never arrive.
+impl Administration for Plain {
+    async fn create(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
+        Administration::create(&self.0, path, settings).await
+    }
+
+    async fn declare(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
+        Administration::declare(&self.0, path, settings).await
+    }
+
+    async fn update(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
+        Administration::update(&self.0, path, settings).await
+    }
+
+    async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
+        Administration::delete(&self.0, path).await
+    }
+
+    async fn settings(&self, path: &EntityPath) -> Result<EntitySettings, ManageError> {
+        Administration::settings(&self.0, path).await
+    }
+
+    async fn list(&self) -> Result<Vec<Entity>, ManageError> {
+        Administration::list(&self.0).await
+    }
+
+    async fn counts(&self, path: &EntityPath) -> Result<Counts, ManageError> {
+        let mut counts = Administration::counts(&self.0, path).await?;
+        counts.active += 2;
+        Ok(counts)
     }
 }
 
@@ -103,10 +136,22 @@ async fn a_peek_begins_at_its_number() {
     assert_eq!(queue.counts().active, 4);
 }
 
+/// Rules: L-05.
+#[tokio::test(start_paused = true)]
+async fn fewer_than_the_broker_has_counted_are_not_all() {
+    let (_, broker) = filled(3).await;
+    let transport = DynTransport::builder(Plain(broker)).administration().build();
+    for (line, expected) in [("export orders", 6), ("peek orders -n 4", 6), ("peek orders -n 3", 0)] {
+        let (code, text) = run_line(line.split(' '), &transport).await;
+        assert_eq!((code, text.replace('_', " ").matches("delivery count").count()), (expected, 3), "{line}: {text}");
+    }
+}
+
 /// Rules: L-27.
 #[tokio::test]
 async fn a_dry_run_refuses_what_its_run_refuses() {
-    let (_, transport) = filled(0).await;
+    let (_, broker) = filled(0).await;
+    let transport = DynTransport::builder(Plain(broker)).build();
     for line in ["purge orders", "resubmit orders", "purge orders --apply"] {
         let (code, text) = run_line(format!("dead-letters {line} --number 1").split(' '), &transport).await;
         assert_eq!((code, text.as_str()), (4, ""), "{line}");
@@ -126,14 +171,14 @@ impl io::Write for Closed {
     }
 }
 
-/// A queue of messages, and its transport without peek.
-async fn filled(count: usize) -> (Queue, DynTransport) {
+/// A queue of messages, and its broker.
+async fn filled(count: usize) -> (Queue, Broker) {
     let broker = Broker::new();
     let queue = broker.create_queue("orders", QueueSettings::default()).unwrap();
     for _ in 0..count {
         queue.sender().unwrap().send(Message::new("x")).await.unwrap();
     }
-    (queue, DynTransport::builder(Plain(broker)).build())
+    (queue, broker)
 }
 
 /// No message is locked, and no delivery has counted.
@@ -147,7 +192,8 @@ async fn assert_uncounted(queue: &Queue, count: usize) {
 /// Rules: L-05.
 #[tokio::test(start_paused = true)]
 async fn an_output_that_is_closed_counts_no_delivery() {
-    let (queue, transport) = filled(20).await;
+    let (queue, broker) = filled(20).await;
+    let transport = DynTransport::builder(Plain(broker)).build();
     let line = CommandLine::try_parse_from("consign peek orders -n 20 --url memory:".split(' ')).unwrap();
     let mut out = Output::to(Closed, false);
     let failure = run(&line.command, &transport, &mut out).await.unwrap_err();
@@ -158,7 +204,8 @@ async fn an_output_that_is_closed_counts_no_delivery() {
 /// Rules: L-05.
 #[tokio::test(start_paused = true)]
 async fn an_interrupted_list_releases_what_it_holds() {
-    let (queue, transport) = filled(3).await;
+    let (queue, broker) = filled(3).await;
+    let transport = DynTransport::builder(Plain(broker)).build();
     let line = CommandLine::try_parse_from("consign export orders --url memory:".split(' ')).unwrap();
     let Command::Export(export) = line.command else { panic!("another command") };
     let (sender, interrupt) = Interrupt::new();
@@ -167,8 +214,9 @@ async fn an_interrupted_list_releases_what_it_holds() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         drop(sender);
     };
-    let (done, ()) = tokio::join!(export.run_on(&transport, &mut out, &interrupt), interrupting);
-    // The messages before it are in the output.
-    assert_eq!(done.unwrap_err().exit, Exit::Interrupted);
+    // Before a silence ends the list.
+    let exporting = timeout(Duration::from_millis(600), export.run_on(&transport, &mut out, &interrupt));
+    let (done, ()) = tokio::join!(exporting, interrupting);
+    assert_eq!(done.unwrap().unwrap_err().exit, Exit::Interrupted);
     assert_uncounted(&queue, 3).await;
 }
