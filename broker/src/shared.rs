@@ -136,6 +136,7 @@ impl Shared {
         #[cfg(feature = "durable")]
         let next = self.recorder.as_ref().and_then(|recorder| state.note_changes(recorder, IS_ANSWERED));
         let mut woken = state.waiters.next_woken();
+        let is_any_left = state.waiters.has_woken();
         let dropped = state.engine.take_dropped();
         applying.end();
         failing.end();
@@ -146,9 +147,11 @@ impl Shared {
         }
         while let Some(waker) = woken {
             panics::wake(waker);
-            woken = self.state.lock().waiters.next_woken();
+            woken = if is_any_left { self.state.lock().waiters.next_woken() } else { None };
         }
-        dropped.release();
+        if let Some(dropped) = dropped {
+            dropped.release();
+        }
         answer
     }
 

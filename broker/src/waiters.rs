@@ -5,6 +5,9 @@ use std::{
 
 use super::engine::{Line, StoreId, Ticks};
 
+/// The memory of more receivers in one line is released.
+const LONG: usize = 1_024;
+
 /// The receivers that wait, in lines: first in, first woken.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
@@ -12,9 +15,11 @@ pub(super) struct Waiters {
     lines: BTreeMap<Line, VecDeque<Waiting>>,
     /// How many receivers wait in all lines together.
     standing: usize,
-    /// Lines whose first receivers are to be woken, and how many.
-    owed: Vec<(Line, usize)>,
+    /// The wakers of receivers that have left their lines, and are to be woken.
+    woken: VecDeque<Waker>,
     last_id: u64,
+    /// The receiver that was last taken out of its line to be woken. 0 if it waits again.
+    last_woken: u64,
     /// The earliest instant that a waiting receiver has set a timer for, and which receiver.
     timer: Option<(Ticks, u64)>,
     /// The waker of the receiver that has the timer, and has not set it.
@@ -38,9 +43,13 @@ impl Waiters {
     /// `deadline`.
     #[inline]
     pub(super) fn are_quiet(&self, deadline: Option<Ticks>) -> bool {
-        self.owed.is_empty()
-            && self.setting.is_none()
-            && (self.standing == 0 || deadline.is_none_or(|deadline| self.has_timer(deadline)))
+        !self.has_woken() && (self.standing == 0 || deadline.is_none_or(|deadline| self.has_timer(deadline)))
+    }
+
+    /// Whether a receiver is to be woken.
+    #[inline]
+    pub(super) fn has_woken(&self) -> bool {
+        !self.woken.is_empty() || self.setting.is_some()
     }
 
     fn has_timer(&self, deadline: Ticks) -> bool {
@@ -58,6 +67,9 @@ impl Waiters {
             None => {
                 line.insert(at, Waiting { id, waker: waker.clone() });
                 self.standing += 1;
+                if self.last_woken == id {
+                    self.last_woken = 0;
+                }
                 None
             }
         }
@@ -79,38 +91,51 @@ impl Waiters {
     /// Leaves the line, and returns the waker that it waited with. `None` if the receiver had been woken, or never
     /// waited.
     pub(super) fn leave(&mut self, line: Line, id: u64) -> Option<Waker> {
+        // Most have been woken, and have left the line and the timer with that.
+        if id == self.last_woken {
+            return None;
+        }
         self.forget_timer(id);
         let waiting = self.lines.get_mut(&line)?;
         let at = waiting.binary_search_by_key(&id, |waiting| waiting.id).ok()?;
         let left = waiting.remove(at)?;
         let capacity = waiting.capacity();
+        self.standing -= 1;
         self.has_left(line, capacity);
         Some(left.waker)
     }
 
-    /// Marks that many receivers in a line to be woken.
+    /// Takes that many receivers out of a line, to be woken.
     #[inline]
     pub(super) fn owe(&mut self, line: Line, arrivals: usize) {
-        if self.lines.get(&line).is_none_or(VecDeque::is_empty) {
-            return;
+        let Self { lines, standing, woken, last_woken, timer, .. } = self;
+        let Some(waiting) = lines.get_mut(&line) else { return };
+        for _ in 0..arrivals {
+            let Some(Waiting { id, waker }) = waiting.pop_front() else { break };
+            timer.take_if(|(_, owner)| *owner == id);
+            *last_woken = id;
+            *standing -= 1;
+            woken.push_back(waker);
         }
-        match self.owed.last_mut() {
-            Some((last, count)) if *last == line => *count += arrivals,
-            _ => self.owed.push((line, arrivals)),
-        }
+        let capacity = waiting.capacity();
+        self.has_left(line, capacity);
     }
 
-    /// Marks all receivers to be woken.
+    /// Takes all receivers out of their lines, to be woken.
     pub(super) fn owe_everyone(&mut self) {
-        let waiting = self.lines.iter().filter(|(_, waiting)| !waiting.is_empty());
-        self.owed.extend(waiting.map(|(&line, waiting)| (line, waiting.len())));
+        let lines: Vec<Line> = self.lines.keys().copied().collect();
+        for line in lines {
+            self.owe(line, usize::MAX);
+        }
     }
 
-    /// Marks all receivers of an entity to be woken.
+    /// Takes all receivers of an entity out of their lines, to be woken.
     pub(super) fn owe_all(&mut self, store: StoreId) {
-        for lines in Line::all(store) {
-            let waiting = self.lines.range(lines).filter(|(_, waiting)| !waiting.is_empty());
-            self.owed.extend(waiting.map(|(&line, waiting)| (line, waiting.len())));
+        for range in Line::all(store) {
+            let lines: Vec<Line> = self.lines.range(range).map(|(&line, _)| line).collect();
+            for line in lines {
+                self.owe(line, usize::MAX);
+            }
         }
     }
 
@@ -119,7 +144,7 @@ impl Waiters {
     #[inline]
     pub(super) fn cover(&mut self, deadline: Option<Ticks>) {
         let Some(deadline) = deadline else { return };
-        if self.owed.is_empty()
+        if self.woken.is_empty()
             && !self.has_timer(deadline)
             && let Some(first) = self.lines.values().find_map(VecDeque::front)
         {
@@ -128,40 +153,24 @@ impl Waiters {
         }
     }
 
-    /// Returns the waker of the next receiver to wake, which leaves its line unless it is woken to set a timer.
+    /// Returns the waker of the next receiver to wake. It has left its line, unless it is woken to set a timer.
     #[inline]
     pub(super) fn next_woken(&mut self) -> Option<Waker> {
-        if let Some(setting) = self.setting.take() {
-            return Some(setting);
+        let woken = match self.setting.take() {
+            None => self.woken.pop_front(),
+            setting => setting,
+        };
+        if self.woken.is_empty() && self.woken.capacity() > LONG {
+            self.woken = VecDeque::new();
         }
-        while let Some((line, count)) = self.owed.last_mut() {
-            let line = *line;
-            *count -= 1;
-            let is_last = *count == 0;
-            let Some(waiting) = self.lines.get_mut(&line) else {
-                self.owed.pop();
-                continue;
-            };
-            if is_last {
-                self.owed.pop();
-            }
-            if let Some(Waiting { id, waker }) = waiting.pop_front() {
-                let capacity = waiting.capacity();
-                self.has_left(line, capacity);
-                self.forget_timer(id);
-                return Some(waker);
-            }
-        }
-        None
+        woken
     }
 
-    /// Records that a receiver has left a line of this capacity. A few empty lines are kept for receivers that
-    /// return, which most do.
+    /// Releases the memory of a line of this capacity that receivers have left. A few empty lines are kept for receivers
+    /// that return, which most do.
     #[inline]
     fn has_left(&mut self, line: Line, capacity: usize) {
         const KEPT: usize = 64;
-        const LONG: usize = 1_024;
-        self.standing -= 1;
         if self.lines.len() > KEPT || capacity > LONG {
             self.tidy(line);
         }
@@ -178,5 +187,42 @@ impl Waiters {
         if self.timer.is_some_and(|(_, owner)| owner == id) {
             self.timer = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::engine::Part, *};
+
+    fn line() -> Line {
+        Line::Messages(StoreId { serial: 1, index: 0 }, Part::Main)
+    }
+
+    #[test]
+    fn a_receiver_that_was_woken_in_vain_leaves_its_line() {
+        let mut waiters = Waiters::default();
+        let id = waiters.new_id();
+        waiters.wait(line(), id, Waker::noop());
+        waiters.owe(line(), 1);
+        assert!(waiters.next_woken().is_some());
+        assert!(waiters.leave(line(), id).is_none(), "it has left its line");
+        waiters.wait(line(), id, Waker::noop());
+        assert!(waiters.leave(line(), id).is_some(), "it waits again");
+        assert_eq!(waiters.standing, 0);
+    }
+
+    #[test]
+    fn the_first_receivers_are_woken_first_and_the_timer_goes_with_its_owner() {
+        let mut waiters = Waiters::default();
+        let ids = [(); 3].map(|()| waiters.new_id());
+        for id in ids {
+            waiters.wait(line(), id, Waker::noop());
+        }
+        assert_eq!(waiters.needs_timer(ids[0], Some(7)), Some(7));
+        waiters.owe(line(), 2);
+        assert_eq!((waiters.woken.len(), waiters.standing, waiters.timer), (2, 1, None));
+        assert!(waiters.leave(line(), ids[2]).is_some());
+        assert!(waiters.next_woken().is_some() && waiters.has_woken());
+        assert!(waiters.next_woken().is_some() && !waiters.has_woken());
     }
 }

@@ -216,15 +216,19 @@ impl Effects {
         self.is_noted
     }
 
-    /// Returns removed messages and entities. They are the last of the notes that a caller takes.
-    pub(super) fn take_dropped(&mut self) -> Dropped {
+    /// Returns removed messages and entities, if there are any. They are the last of the notes that a caller takes.
+    #[inline]
+    pub(super) fn take_dropped(&mut self) -> Option<Dropped> {
         let Notes { due, leaving, dropped, removed, notices, .. } = &mut self.notes;
         self.is_noted = !due.is_empty() || !leaving.is_empty();
-        Dropped {
+        if dropped.is_empty() && removed.is_empty() && notices.is_empty() {
+            return None;
+        }
+        Some(Dropped {
             messages: std::mem::take(dropped),
             entities: std::mem::take(removed),
             notices: std::mem::take(notices),
-        }
+        })
     }
 }
 

@@ -264,9 +264,9 @@ impl Engine {
         Self { last_serial: self.last_serial, ..Self::new(self.quirks) }
     }
 
-    /// Returns removed messages and entities, to be dropped where no lock is held.
+    /// Returns removed messages and entities, if there are any, to be dropped where no lock is held.
     #[inline]
-    pub(super) fn take_dropped(&mut self) -> Dropped {
+    pub(super) fn take_dropped(&mut self) -> Option<Dropped> {
         self.fx.take_dropped()
     }
 
