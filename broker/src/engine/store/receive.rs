@@ -71,7 +71,7 @@ impl Store {
         if self.quirks.lazy_expiry {
             self.expire_lazily(now, fx);
         }
-        let mut taken = 0;
+        let (mut taken, max) = (0, self.at_most(source, max));
         while taken < max {
             let Some(key) = self.take(source, fx) else { break };
             out(self.lock(now, key, Place::Locked, fx));
@@ -92,7 +92,7 @@ impl Store {
         if self.quirks.lazy_expiry {
             self.expire_lazily(now, fx);
         }
-        let mut taken = 0;
+        let (mut taken, max) = (0, self.at_most(source, max));
         while taken < max {
             let Some(key) = self.take(source, fx) else { break };
             out(delivered(&self.entries[key as usize], None, self.settings.partitioned));
@@ -131,8 +131,18 @@ impl Store {
         arrival.message.into_message().with_received(received)
     }
 
-    /// Takes the first message of a source.
+    /// Returns how many of up to `max` messages there are, or `max` where that is not known.
     #[inline]
+    fn at_most(&self, source: Source, max: usize) -> usize {
+        match source {
+            Source::Part(part) => max.min(self.tally[part as usize].ready),
+            Source::Session { .. } => max,
+        }
+    }
+
+    /// Takes the first message of a source.
+    #[expect(clippy::inline_always, reason = "a call for each message takes as long as the rest")]
+    #[inline(always)]
     fn take(&mut self, source: Source, fx: &mut Effects) -> Option<u32> {
         let (lane, part) = match source {
             Source::Part(Part::Main) if self.settings.partitioned => (self.first_partition()?, Part::Main),
