@@ -66,12 +66,27 @@ impl<N: Ord + Copy> Sorted<N> {
     }
 
     pub(super) fn remove(&mut self, number: N) -> Option<u32> {
+        // Most leave in order, and the first is not a gap.
+        if let Some(&(first, key)) = self.ascending.front()
+            && first == number
+        {
+            self.ascending.pop_front();
+            if self.gaps > 0 || self.ascending.is_empty() {
+                self.tidy();
+            }
+            return Some(key);
+        }
         let key = self.search(number).map_or(NIL, |at| std::mem::replace(&mut self.ascending[at].1, NIL));
         if key == NIL {
             return self.others.remove(&number);
         }
         self.gaps += 1;
-        // At the ends there are no gaps.
+        self.tidy();
+        Some(key)
+    }
+
+    /// Removes the gaps at the ends, and all if there are too many. Releases the memory of a burst.
+    fn tidy(&mut self) {
         while self.ascending.back().is_some_and(|&(_, key)| key == NIL) {
             self.ascending.pop_back();
             self.gaps -= 1;
@@ -87,7 +102,6 @@ impl<N: Ord + Copy> Sorted<N> {
             self.ascending.retain(|&(_, key)| key != NIL);
             self.gaps = 0;
         }
-        Some(key)
     }
 
     /// Returns the first `max` from number `from` on that are selected, in order.
