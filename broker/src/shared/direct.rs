@@ -2,12 +2,9 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
-use consign_core::{
-    Message,
-    transport::{DirectReceiver, SendError},
-};
+use consign_core::transport::{DirectReceiver, SendError};
 
-use super::{Shared, State};
+use super::Shared;
 use crate::engine::{Arrival, Now, StoreId};
 
 impl Shared {
@@ -31,30 +28,20 @@ impl Shared {
     #[inline(never)]
     pub(crate) fn send_directly(&self, now: Now, store: StoreId, arrival: Arrival) -> Result<(), SendError> {
         // The last reference may be this one: what it holds is the user's, and is dropped without the lock.
-        let (direct, sent) = self.with(|state| {
-            let direct = state.direct.of(store);
-            let sent = state.send(now, store, arrival, direct.as_deref());
-            (direct, sent)
-        });
-        if let (Some(message), Some(direct)) = (sent?, direct) {
+        let (mut direct, mut passed) = (None, None);
+        self.with(|state| {
+            direct = state.direct.of(store);
+            match direct.as_deref() {
+                Some(direct) => {
+                    passed = state.engine.send_or_pass(now, store, arrival, |properties| direct.expects(properties))?;
+                    Ok(())
+                }
+                None => state.engine.send(now, store, arrival),
+            }
+        })?;
+        if let (Some(message), Some(direct)) = (passed, direct) {
             direct.receive(message);
         }
         Ok(())
-    }
-}
-
-impl State {
-    #[inline]
-    fn send(
-        &mut self,
-        now: Now,
-        store: StoreId,
-        arrival: Arrival,
-        direct: Option<&dyn DirectReceiver>,
-    ) -> Result<Option<Message>, SendError> {
-        match direct {
-            Some(direct) => self.engine.send_or_pass(now, store, arrival, |properties| direct.expects(properties)),
-            None => self.engine.send(now, store, arrival).map(|()| None),
-        }
     }
 }
