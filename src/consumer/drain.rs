@@ -37,7 +37,16 @@ where
     }
 
     /// Ends when everything is settled. It never ends while the consumer is not draining.
+    #[inline]
     pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
+        if self.timers.is_draining() || !self.settlements.is_answered() {
+            return self.poll_answers_and_drain(cx);
+        }
+        Poll::Pending
+    }
+
+    #[inline(never)]
+    fn poll_answers_and_drain(&mut self, cx: &mut Context<'_>) -> Poll<Result<Stats, ConsumeError>> {
         loop {
             self.poll_releases(cx);
             if self.timers.is_draining() {

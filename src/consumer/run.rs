@@ -188,7 +188,13 @@ where
     }
 
     /// Whether a timer has run out, and what was due has been done.
+    #[inline]
     fn poll_deadline(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
+        self.timers.deadline.next.is_some() && self.poll_next_deadline(cx, turn)
+    }
+
+    #[inline(never)]
+    fn poll_next_deadline(&mut self, cx: &mut Context<'_>, turn: &mut Turn) -> bool {
         if !self.timers.deadline.poll(cx) {
             return false;
         }
