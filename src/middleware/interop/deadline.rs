@@ -3,6 +3,7 @@ use std::{fmt, sync::Arc};
 use super::InteropError;
 use crate::{
     Message,
+    dead_letters::RESUBMIT_COUNT,
     time::{Clock, SystemClock, Timestamp},
 };
 
@@ -17,10 +18,12 @@ impl Deadline {
         Self { clock: Arc::new(clock) }
     }
 
-    /// The message, which expires no later than `at`. Nothing expires in a dead-letter sub-queue.
+    /// The message, which expires no later than `at`. Nothing expires in a dead-letter sub-queue, or after it was resubmitted.
     pub(super) fn check(&self, message: Message, at: Timestamp) -> Result<Message, InteropError> {
         let received = message.received().copied();
-        if received.is_some_and(|received| received.dead_lettered) {
+        if received.is_some_and(|received| received.dead_lettered)
+            || message.application_properties().get(RESUBMIT_COUNT).is_some()
+        {
             return Ok(message);
         }
         if at <= self.clock.now().utc {

@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use consign::{
     Disposition, Message,
+    dead_letters::RESUBMIT_COUNT,
     message::{Properties, PropertyValue, Received, SequenceNumber, TraceContext},
     middleware::interop::{MassTransitLayer, NServiceBusLayer},
     settlement::DeadLetterReason,
@@ -193,6 +194,15 @@ async fn a_message_expires_by_its_senders_time() {
         let mut facts = Received::new(SequenceNumber::new(1), at(SENT), 1);
         facts.dead_lettered = true;
         assert!(received(message.with_received(facts), at(SENT + MINUTE)).await.is_ok(), "in a dead-letter queue");
+    }
+}
+
+/// Rules: H-131.
+#[tokio::test]
+async fn a_resubmitted_message_does_not_expire() {
+    for mut message in [enveloped(ENVELOPE), with_headers(PUBLISH, b"{}")] {
+        message.properties_mut().application_properties_mut().insert(RESUBMIT_COUNT, 1_u32);
+        assert!(received(message, at(SENT + 100 * MINUTE)).await.is_ok());
     }
 }
 
