@@ -16,8 +16,14 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// What NServiceBus adds to a message that it moves to an error queue or copies to an audit queue, where nothing expires.
-const MOVED: [&str; 2] = ["NServiceBus.FailedQ", "NServiceBus.ProcessingEnded"];
+/// What NServiceBus adds to a message that it moves to an error queue, copies to an audit queue or retries with a delay, and what
+/// ServiceControl adds to one that it returns to its queue. None of them expires.
+const MOVED: [&str; 4] = [
+    "NServiceBus.FailedQ",
+    "NServiceBus.ProcessingEnded",
+    "NServiceBus.Retries",
+    "ServiceControl.Retry.UniqueMessageId",
+];
 
 /// A layer that reads messages of NServiceBus; see the [module](super).
 #[derive(Clone, Debug, Default)]

@@ -222,7 +222,14 @@ async fn moved_messages_and_messages_without_a_time_do_not_expire() {
     let mut unsent = with_headers(PUBLISH, b"{}");
     unsent.properties_mut().application_properties_mut().remove("NServiceBus.TimeSent");
     let tomorrow = enveloped(ENVELOPE.replace("2026-02-03T04:06:06.7891234Z", "tomorrow"));
-    for message in [moved, with_headers(FAILED, b"{}"), audited, unreadable, unsent, tomorrow] {
+    let retried =
+        [("NServiceBus.Retries", "2"), ("ServiceControl.Retry.UniqueMessageId", "9f1c")].map(|(name, value)| {
+            let mut message = with_headers(PUBLISH, b"{}");
+            message.properties_mut().application_properties_mut().insert(name, value);
+            message
+        });
+    let others = [moved, with_headers(FAILED, b"{}"), audited, unreadable, unsent, tomorrow];
+    for message in others.into_iter().chain(retried) {
         assert!(received(message, late).await.is_ok());
     }
 }
