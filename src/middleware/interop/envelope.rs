@@ -25,6 +25,16 @@ const TEXTS: [(&str, &str); 11] = [
     ("sentTime", MassTransitLayer::SENT_TIME),
 ];
 
+const NO_TYPE: &str = "no member `messageType`";
+const NO_MESSAGE: &str = "no member `message`";
+const TWICE: &str = "a member occurs twice";
+
+/// What an envelope lacks or has twice, by the error of its deserialization. The other texts of serde may quote the body.
+pub(super) fn detail(error: &serde_json::Error) -> Option<&'static str> {
+    let text = error.to_string();
+    [NO_TYPE, NO_MESSAGE, TWICE].into_iter().find(|detail| text.starts_with(detail))
+}
+
 /// An envelope: the message in it, and everything else as properties. If a name occurs more than once, the first counts:
 /// headers are the last.
 pub(super) struct Envelope<'b> {
@@ -53,9 +63,13 @@ impl<'de> Visitor<'de> for Members {
         let mut seen = BTreeSet::new();
         let (mut message, mut types, mut properties) = (None, None, Vec::new());
         let (mut headers, mut is_over) = (Entries::default(), false);
-        while let Some(name) = map.next_key::<String>()? {
+        while let Some(mut name) = map.next_key::<String>()? {
+            // MassTransit reads the names in any case; serializers with the names of C# write `Message`.
+            if let Some(first) = name.get_mut(..1) {
+                first.make_ascii_lowercase();
+            }
             if seen.contains(&name) {
-                return Err(A::Error::custom("a member stands twice"));
+                return Err(A::Error::custom(TWICE));
             }
             if seen.len() > limits::PROPERTIES && !["message", "messageType"].contains(&&*name) {
                 is_over = true;
@@ -85,11 +99,11 @@ impl<'de> Visitor<'de> for Members {
             }
             seen.insert(name);
         }
-        let Types(types) = types.ok_or_else(|| A::Error::missing_field("messageType"))?;
+        let Types(types) = types.ok_or_else(|| A::Error::custom(NO_TYPE))?;
         properties.push((MassTransitLayer::MESSAGE_TYPE.into(), PropertyValue::String(types.into())));
         properties.extend(headers.kept.into_iter().map(|(name, value)| (name.into(), value)));
         is_over |= headers.is_over;
-        Ok(Envelope { message: message.ok_or_else(|| A::Error::missing_field("message"))?, properties, is_over })
+        Ok(Envelope { message: message.ok_or_else(|| A::Error::custom(NO_MESSAGE))?, properties, is_over })
     }
 }
 

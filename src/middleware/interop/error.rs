@@ -20,6 +20,8 @@ pub enum InteropError {
     ContentEncoding(Box<str>),
     /// The body is not JSON, or not an envelope. Lines count from 1, and so do columns; 0 is before the first byte.
     Envelope {
+        /// Which member is missing, or that one occurs twice.
+        detail: Option<&'static str>,
         /// The line.
         line: usize,
         /// The byte in it.
@@ -52,7 +54,13 @@ impl fmt::Display for InteropError {
         match self {
             Self::NotBytes => f.write_str("the body is an AMQP value or sequence, and an envelope is expected"),
             Self::ContentEncoding(encoding) => content_encoding::write_refusal(f, encoding),
-            Self::Envelope { line, column } => write!(f, "the body is not an envelope, at line {line} column {column}"),
+            Self::Envelope { detail, line, column } => {
+                f.write_str("the body is not an envelope")?;
+                if let Some(detail) = detail {
+                    write!(f, ": {detail}")?;
+                }
+                write!(f, ", at line {line} column {column}")
+            }
             Self::NoType => f.write_str("the envelope names no type"),
             Self::NotText(name) => write!(f, "the property `{name}` is not text"),
             Self::Wrapped(error) => write!(f, "the body is declared as `wcf/byte-array`: {error}"),

@@ -4,7 +4,7 @@ use tower_layer::Layer;
 use super::{
     InteropError,
     deadline::Deadline,
-    envelope::Envelope,
+    envelope::{self, Envelope},
     fill::{Found, MARK, carry_trace, text, without_mark},
     fit::fit,
     instant::instant,
@@ -97,8 +97,11 @@ impl MassTransitLayer {
         InteropError::check_encoding(&message)?;
         let data = body::bytes(message.body()).ok_or(InteropError::NotBytes)?;
         let body = if data.starts_with(MARK) { data.slice(MARK.len()..) } else { data };
-        let envelope: Envelope<'_> = serde_json::from_slice(&body)
-            .map_err(|error| InteropError::Envelope { line: error.line(), column: error.column() })?;
+        let envelope: Envelope<'_> = serde_json::from_slice(&body).map_err(|error| InteropError::Envelope {
+            detail: envelope::detail(&error),
+            line: error.line(),
+            column: error.column(),
+        })?;
         if envelope.is_over {
             let limit = limits::PROPERTIES;
             return Err(InvalidArgument::new(Field::Properties, Problem::TooMany { limit }).into());

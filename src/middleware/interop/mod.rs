@@ -40,6 +40,7 @@
 //!
 //! With the ContentType `application/vnd.masstransit+json` the body is an envelope. Its member `message` becomes the body,
 //! byte for byte, with the ContentType `application/json`. A byte order mark before the envelope is skipped.
+//! The names of its members may begin with a capital, as `Message`.
 //!
 //! Without an envelope, as MassTransit's raw JSON serializer sends with transport headers, the same is read from the
 //! application properties.

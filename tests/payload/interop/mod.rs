@@ -139,21 +139,34 @@ async fn transport_headers_without_an_envelope_are_read() {
     assert_eq!(message.payload(), Some(&b"{}"[..]));
 }
 
+/// Rules: H-81.
+#[tokio::test]
+async fn members_may_begin_with_a_capital() {
+    let body = r#"{"MessageId":"m","MessageType":["urn:message:A:B"],"Message":{"Id":7},"Headers":{"Tenant":"a","tenant":"b"},"Host":{"MachineName":"h"},"ExpirationTime":null}"#;
+    let message = received(enveloped(body)).await.unwrap();
+    assert_eq!((message.message_id(), message.subject()), (Some("m"), Some("A:B")));
+    assert_eq!(message.payload(), Some(&br#"{"Id":7}"#[..]));
+    for (name, value) in [("Tenant", "a"), ("tenant", "b"), ("MT-Host-MachineName", "h")] {
+        assert_eq!(text(&message, name).as_deref(), Some(value), "{name}");
+    }
+}
+
 /// Rules: H-84.
 #[tokio::test]
 async fn an_invalid_envelope_is_a_dead_letter() {
-    for (body, column) in [
-        ("", 0),
-        ("[]", 0),
-        ("{", 1),
-        (r#"{"messageType":["urn:message:A:B"]}"#, 35),
-        (r#"{"message":{}}"#, 14),
-        (r#"{"messageType":"urn:message:A:B","message":{}}"#, 32),
-        (r#"{"messageType":["a"],"message":1,"message":2}"#, 42),
-        (r#"{"messageType":["a"],"message":{}} x"#, 36),
+    for (body, detail, column) in [
+        ("", "", 0),
+        ("[]", "", 0),
+        ("{", "", 1),
+        (r#"{"messageType":["urn:message:A:B"]}"#, ": no member `message`", 35),
+        (r#"{"message":{}}"#, ": no member `messageType`", 14),
+        (r#"{"messageType":"no member `message`","message":{}}"#, "", 36),
+        (r#"{"messageType":["a"],"message":1,"message":2}"#, ": a member occurs twice", 42),
+        (r#"{"messageType":["a"],"message":1,"Message":2}"#, ": a member occurs twice", 42),
+        (r#"{"messageType":["a"],"message":{}} x"#, "", 36),
     ] {
         let description = refused(enveloped(body)).await;
-        assert_eq!(description, format!("the body is not an envelope, at line 1 column {column}"), "{body}");
+        assert_eq!(description, format!("the body is not an envelope{detail}, at line 1 column {column}"), "{body}");
     }
     // How deep it may be is the codec's to say, and nothing here recurses.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
