@@ -140,9 +140,15 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
 /// object with `specversion`. Any other message is `None`.
 #[cold]
 pub(super) fn read_undeclared(message: &Message) -> Option<Result<CloudEvent, CloudEventError>> {
-    let body = json_of(message).ok()?;
-    let is_object = body.trim_ascii_start().starts_with(b"{");
-    if !is_object || !message.content_type().is_none_or(may_be_json) {
+    if !message.content_type().is_none_or(may_be_json) {
+        return None;
+    }
+    let body = match json_of(message) {
+        Ok(body) => body,
+        Err(CloudEventError::NotBytes) => return None,
+        Err(error) => return Some(Err(error)),
+    };
+    if !body.trim_ascii_start().starts_with(b"{") {
         return None;
     }
     let Members(members) = serde_json::from_slice(body).ok()?;

@@ -128,9 +128,15 @@ async fn an_event_whose_content_type_does_not_say_so_is_read() {
         binary.properties_mut().application_properties_mut().insert(format!("ce-{name}"), value);
     }
     assert_eq!(CloudEvent::from_message(&binary).unwrap().id(), "outer");
-    let mut compressed = of(None, DAPR.to_owned());
-    compressed.properties_mut().pass_through_mut().content_encoding = Some("gzip".into());
-    assert_eq!(CloudEvent::from_message(&compressed), Err(CloudEventError::NotAnEvent));
+    for (content_type, error) in [
+        (None, CloudEventError::ContentEncoding("gzip".into())),
+        (Some("text/plain"), CloudEventError::ContentEncoding("gzip".into())),
+        (Some("application/xml"), CloudEventError::NotAnEvent),
+    ] {
+        let mut compressed = of(content_type, DAPR.to_owned());
+        compressed.properties_mut().pass_through_mut().content_encoding = Some("gzip".into());
+        assert_eq!(CloudEvent::from_message(&compressed), Err(error), "{content_type:?}");
+    }
     // A handler gets it, and a batch of one.
     let router = Router::new(Codecs::json()).fallback(async |_: CloudEvent| {}).build().unwrap();
     assert_eq!(router.oneshot(of(Some("text/plain"), DAPR.to_owned())).await.unwrap(), Disposition::Complete);
