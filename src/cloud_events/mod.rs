@@ -55,7 +55,7 @@
 //!
 //! Some producers set another ContentType: Dapr on RabbitMQ sets `text/plain`, on other brokers none. So a message without properties of
 //! binary mode is read in this mode too if its body is a JSON object with the member `specversion`, and its ContentType is missing,
-//! `application/json` or `text/plain`. [`CloudEvent::from_json`] reads such an object from anywhere.
+//! `application/json`, `text/plain` or `application/octet-stream`. [`CloudEvent::from_json`] reads such an object from anywhere.
 //!
 //! # Batches
 //!

@@ -158,7 +158,9 @@ pub(super) fn read_undeclared(message: &Message) -> Option<Result<CloudEvent, Cl
 /// Whether a ContentType is that of JSON, or what clients set if the program sets none.
 fn may_be_json(content_type: &str) -> bool {
     let essence = essence_of(content_type);
-    ["", "application/json", "text/plain"].iter().any(|known| essence.eq_ignore_ascii_case(known))
+    ["", "application/json", "text/plain", "application/octet-stream"]
+        .iter()
+        .any(|known| essence.eq_ignore_ascii_case(known))
 }
 
 pub(super) fn read_batch(message: &Message) -> Result<Vec<CloudEvent>, CloudEventError> {
