@@ -7,9 +7,11 @@ use super::{
     Attribute, CloudEvent, CloudEventError, Prefix,
     attribute::{instant_of_millis, instant_of_ticks},
     prefix::Family,
+    structured,
 };
 use crate::{Message, body, message::PropertyValue};
 
+/// Reads an event of binary mode, and one in structured mode that no property declares.
 pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
     let named = || {
         let properties = message.application_properties().iter();
@@ -22,11 +24,9 @@ pub(super) fn read(message: &Message) -> Result<CloudEvent, CloudEventError> {
         most += 1;
         counts[family as usize] |= name == "specversion";
     }
-    if most == 0 {
-        return Err(CloudEventError::NotAnEvent);
-    }
     if !counts.contains(&true) {
-        return Err(CloudEventError::Version);
+        let other = if most == 0 { CloudEventError::NotAnEvent } else { CloudEventError::Version };
+        return structured::read_undeclared(message).unwrap_or(Err(other));
     }
     CloudEventError::check_encoding(message)?;
     let data = body::bytes(message.body()).ok_or(CloudEventError::NotBytes)?;

@@ -251,12 +251,7 @@ impl CloudEvent {
             Some(Some(structured::Kind::Other)) => {
                 Err(CloudEventError::format(message.content_type().unwrap_or_default()))
             }
-            _ => match binary::read(message) {
-                Err(CloudEventError::NotAnEvent) => {
-                    structured::read_undeclared(message).unwrap_or(Err(CloudEventError::NotAnEvent))
-                }
-                read => read,
-            },
+            _ => binary::read(message),
         }
     }
 

@@ -144,6 +144,16 @@ async fn an_event_whose_content_type_does_not_say_so_is_read() {
     assert_eq!(CloudEventBatch::from_message(&of(None, DAPR.to_owned())).unwrap().events().len(), 1);
 }
 
+/// Rules: H-66, H-121.
+#[test]
+fn a_property_with_a_prefix_by_chance_does_not_hide_an_event() {
+    for name in ["ce-tag", "CE_Region", "cloudEvents_x"] {
+        let of = |body: &'static str| Message::builder().property(name, "eu").build(body).unwrap();
+        assert_eq!(CloudEvent::from_message(&of(DAPR)), CloudEvent::from_json(DAPR.as_bytes()), "{name}");
+        assert_eq!(CloudEvent::from_message(&of("{}")), Err(CloudEventError::Version), "{name}");
+    }
+}
+
 /// Rules: H-63, H-66.
 #[test]
 fn the_limits_hold_for_an_event_from_any_source() {
