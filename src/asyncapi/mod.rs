@@ -52,6 +52,9 @@
 //! | `payload` | the schema that was registered for the name of the message at this destination, or else for the name, of JSON Schema draft 7 |
 //! | `reply` of an operation | a [`Responder`](crate::rpc::Responder) that was passed to [`Pipeline::router`](crate::pipeline::Pipeline::router) |
 //!
+//! `contentType` and `x-content-types` do not depend on `allow`, `on_not_allowed` and `on_unknown` of the codecs. Both can have a
+//! type that the consumer refuses because `allow` does not list it. A type that it reads only by `on_unknown` is missing.
+//!
 //! A router with a fallback has the further message [`OTHER`](AsyncApi::OTHER). A message without a schema has no `payload`,
 //! so types without `JsonSchema` need nothing. Layers, limits and keys are not in the document:
 //! [`PipelineDescription`](crate::pipeline::PipelineDescription) has the first two.
