@@ -238,8 +238,8 @@ impl CloudEvent {
     }
 
     /// Reads the event of a message, in either mode and with any of the prefixes of binary mode. A message that declares neither
-    /// mode is read in structured mode if its ContentType is missing, `application/json`, `text/plain` or
-    /// `application/octet-stream` and its body is a JSON object with the member `specversion`.
+    /// mode is read in structured mode if its body is a JSON object with the member `specversion`. Its ContentType has to be
+    /// missing, `application/json`, `text/plain` or `application/octet-stream`.
     ///
     /// # Errors
     ///

@@ -54,8 +54,8 @@
 //! unchanged, byte for byte. Other formats, such as `application/cloudevents+avro`, are an error.
 //!
 //! Some producers set another ContentType: Dapr on RabbitMQ sets `text/plain`, on other brokers none. So a message without the
-//! `specversion` of binary mode is read in this mode too if its body is a JSON object with the member `specversion`, and its ContentType is missing,
-//! `application/json`, `text/plain` or `application/octet-stream`. [`CloudEvent::from_json`] reads such an object from anywhere.
+//! `specversion` of binary mode is read in this mode too if its body is a JSON object with the member `specversion`. Its ContentType
+//! has to be missing, `application/json`, `text/plain` or `application/octet-stream`. [`CloudEvent::from_json`] reads such an object from anywhere.
 //!
 //! # Batches
 //!

@@ -84,9 +84,12 @@
 //! # Expiry
 //!
 //! A message that has expired by its sender's expiration time is a dead letter, with the reason `TTLExpiredException`.
-//! Messages do not expire in a dead-letter sub-queue, or with the property `x-resubmit-count`, which a
-//! [resubmission](crate::dead_letters) sets. They do not expire after MassTransit or NServiceBus has moved them to an error queue
-//! or copied them to an audit queue, after a delayed retry of NServiceBus, or after ServiceControl has returned them to their queue.
+//! These messages do not expire:
+//!
+//! - in a dead-letter sub-queue, or with the property `x-resubmit-count`, which a [resubmission](crate::dead_letters) sets;
+//! - that MassTransit or NServiceBus has moved to an error queue or copied to an audit queue;
+//! - that NServiceBus retries with a delay, or that ServiceControl has returned to their queue.
+//!
 //! A time that cannot be parsed stays a property and has no effect. The times are the
 //! sender's and the clock is that of this process; see `with_clock`.
 //!

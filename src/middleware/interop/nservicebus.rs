@@ -16,8 +16,8 @@ use crate::{
     time::{Clock, Timestamp},
 };
 
-/// What NServiceBus adds to a message that it moves to an error queue, copies to an audit queue or retries with a delay, and what
-/// ServiceControl adds to one that it returns to its queue. None of them expires.
+/// What NServiceBus adds to a message that it moves to an error queue, copies to an audit queue or retries with a delay. The last
+/// is from ServiceControl, for one that it returns to its queue. These messages do not expire.
 const MOVED: [&str; 4] = [
     "NServiceBus.FailedQ",
     "NServiceBus.ProcessingEnded",
