@@ -16,12 +16,18 @@ pub(crate) fn left_a_part() -> DecodeError {
 
 pub(crate) const LEFT_A_PART: &str = "the type did not read the whole value";
 
+/// The text of a value without a type, in which a key occurs twice.
+pub(crate) const KEY_TWICE: &str = "a key twice";
+
 /// Returns the refusal for a message of serde, without its quotations of the body. A message of the user's own
 /// (`Error::custom`) is dropped, because it may quote the body. One that has the exact form of serde's is treated as serde's.
 #[cold]
 pub(crate) fn refusal(message: &str) -> DecodeError {
     if is_name(message, "duplicate field `") {
         return DecodeError::new(DecodeErrorKind::DuplicateKey).with_detail(message.to_owned());
+    }
+    if message == KEY_TWICE {
+        return DecodeError::new(DecodeErrorKind::DuplicateKey);
     }
     let error = DecodeError::new(DecodeErrorKind::Type);
     if is_name(message, "missing field `") || message.starts_with("data did not match any variant of untagged enum ") {

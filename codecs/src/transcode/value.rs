@@ -5,6 +5,8 @@ use serde::{
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 
+use crate::serde_error::KEY_TWICE;
+
 /// The value of a self-describing body, without a Rust type. Non-negative integers are `Unsigned`.
 #[derive(Debug)]
 pub(super) enum Value {
@@ -152,7 +154,7 @@ impl<'de> Visitor<'de> for Any {
         let mut keys: Vec<_> = map.iter().filter_map(|(key, _): &(Value, Value)| key.as_text()).collect();
         keys.sort_unstable();
         if keys.windows(2).any(|pair| pair[0] == pair[1]) {
-            return Err(A::Error::custom("a key twice"));
+            return Err(A::Error::custom(KEY_TWICE));
         }
         Ok(Value::Map(map))
     }

@@ -182,6 +182,18 @@ fn values_without_an_equivalent_are_refused_in_both_modes() {
     }
 }
 
+/// Rules: L-24.
+#[test]
+fn a_key_that_occurs_twice_is_named() {
+    for (from, body) in
+        [(JSON, &br#"{"a":1,"a":2}"#[..]), (MSGPACK, b"\x82\xa1a\x01\xa1a\x02"), (CBOR, b"\xa2\x61a\x01\x61a\x02")]
+    {
+        let Err(TranscodeError::Undecodable(failure)) = transcode(from, body, CBOR) else { panic!("{from}") };
+        assert_eq!(failure.trail().entries()[0].kind(), Some(DecodeErrorKind::DuplicateKey), "{from}: {failure}");
+        assert!(failure.to_string().contains("a key occurs twice"), "{failure}");
+    }
+}
+
 /// Writes what it does not read.
 struct WriteOnly;
 
