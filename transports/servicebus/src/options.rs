@@ -114,8 +114,11 @@ impl Options {
         self
     }
 
-    /// Sets the size of the largest message that is received, in bytes. A larger one ends its link. 104,923,136, which is more than
-    /// an entity allows; at least 1 KiB.
+    /// Sets the size of the largest message that is received, in bytes. 104,923,136, which is more than an entity allows; at least
+    /// 1 KiB.
+    ///
+    /// `consign serve` dead-letters a larger message as `NotDeliverable`. In the mode receive-and-delete it refuses the link, if a
+    /// message of the entity may be larger. On other servers a larger message ends its link, which is attached again.
     pub fn max_message_size(mut self, bytes: u64) -> Self {
         self.max_message_size = bytes.max(1 << 10);
         self
