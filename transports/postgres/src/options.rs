@@ -88,8 +88,10 @@ impl Options {
         self
     }
 
-    /// Sets how long a call waits for a connection and for each answer. After that it fails as
-    /// [`ServiceTimeout`](ErrorKind::ServiceTimeout). At most a day.
+    /// Sets how long a call waits for a connection and for each answer. At most a day.
+    ///
+    /// Without a connection in time, the call is not executed, and fails as [`ServiceBusy`](ErrorKind::ServiceBusy). Without an
+    /// answer in time, it fails as [`ServiceTimeout`](ErrorKind::ServiceTimeout).
     ///
     /// A statement without an answer is cancelled at the server, where its connection would stay beyond
     /// [`Options::connections`]. Statements of an existing pool are not cancelled: set a `statement_timeout` there.
