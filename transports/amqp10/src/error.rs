@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 
 use consign_amqp::{
     client,
-    engine::{CommandError, Reason},
+    engine::{CommandError, Reason, Violation},
     types,
 };
 use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
@@ -37,6 +37,15 @@ impl Failure {
 
     pub(crate) fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// Whether this end has detached the link for a message over the limit of [`Options`](crate::Options::max_message_size). The
+    /// broker would send the message again.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        match self.source.as_deref() {
+            Some(client::Error::Detached(Reason::Violation(violation))) => is_over_limit(violation),
+            _ => false,
+        }
     }
 
     /// Returns the failure of a call that has handed something to the broker: without an answer to it, its outcome is unknown,
@@ -101,6 +110,9 @@ fn kind(error: &client::Error) -> ErrorKind {
             Some(kind @ (ErrorKind::Unauthorized | ErrorKind::EntityNotFound)) => kind,
             _ => ErrorKind::CommunicationProblem,
         },
+        client::Error::Detached(Reason::Violation(violation)) if is_over_limit(violation) => {
+            ErrorKind::MessageSizeExceeded
+        }
         client::Error::Ended(_) | client::Error::Detached(_) => {
             error.reported().map_or(ErrorKind::CommunicationProblem, kind_of)
         }
@@ -112,6 +124,11 @@ fn kind(error: &client::Error) -> ErrorKind {
         client::Error::Command(CommandError::TooManySessions | CommandError::TooManyLinks) => ErrorKind::Throttled,
         _ => ErrorKind::CommunicationProblem,
     }
+}
+
+/// Whether the peer has sent a message that is larger than [`Options::max_message_size`](crate::Options::max_message_size).
+fn is_over_limit(violation: &Violation) -> bool {
+    matches!(violation, Violation::MessageSize { .. })
 }
 
 /// Whether the link, the session or the connection has ended, or this end has begun to end it.

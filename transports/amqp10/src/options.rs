@@ -197,7 +197,12 @@ impl Options {
         self
     }
 
-    /// Sets the size of the largest message that is received, in bytes. A larger one ends its link. 64 MiB; at least 1 KiB.
+    /// Sets the size of the largest message that is received, in bytes. 64 MiB; at least 1 KiB.
+    ///
+    /// A larger message ends its link, and the receive fails with [`ErrorKind::MessageSizeExceeded`]. The message stays in the
+    /// queue, so that the next receive may fail too: remove it by another client, or raise the limit.
+    ///
+    /// [`ErrorKind::MessageSizeExceeded`]: consign_core::transport::ErrorKind::MessageSizeExceeded
     pub fn max_message_size(mut self, bytes: u64) -> Self {
         self.max_message_size = bytes.max(1 << 10);
         self

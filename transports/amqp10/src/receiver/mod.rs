@@ -169,6 +169,7 @@ impl Receiver for Amqp10Receiver {
                         }
                         self.state = State::Idle(None);
                         if !self.source.attaches_again(&failure) {
+                            self.source.log_over_limit(&failure);
                             return Poll::Ready(Err(self.source.last_error(failure).into()));
                         }
                         log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
@@ -176,6 +177,10 @@ impl Receiver for Amqp10Receiver {
                     Poll::Pending => {
                         if let Err(failure) = live.ask_for(cx, max, self.source.prefetch()) {
                             self.state = State::Idle(None);
+                            if failure.is_over_limit() {
+                                self.source.log_over_limit(&failure);
+                                return Poll::Ready(Err(self.source.last_error(failure).into()));
+                            }
                             log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
                             continue;
                         }

@@ -9,7 +9,7 @@ use consign_core::{
 };
 
 use super::unreadable::{Refused, Waiting};
-use crate::{core::Core, dialer::Dialer, error::Failure, sender::Amqp10Sender};
+use crate::{core::Core, dialer::Dialer, error::Failure, log, sender::Amqp10Sender};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -45,6 +45,9 @@ pub(super) struct Origin {
     pub(super) source: Arc<Source>,
     pub(super) waiting: Waiting,
 }
+
+const OVER_LIMIT: &str =
+    "a message is larger than max_message_size: the receive fails until it is removed or the option is higher";
 
 impl Source {
     pub(crate) fn new(core: &Arc<Core>, dialer: Dialer, path: EntityPath, mode: Mode, place: Place) -> Self {
@@ -103,6 +106,13 @@ impl Source {
                 failure.kind(),
                 ErrorKind::CommunicationProblem | ErrorKind::General | ErrorKind::ServiceTimeout
             )
+    }
+
+    /// Logs that the limit of the options has ended a link.
+    pub(super) fn log_over_limit(&self, failure: &Failure) {
+        if failure.is_over_limit() {
+            log::failed(&self.path, OVER_LIMIT, failure);
+        }
     }
 
     /// The error of a link that is lost. Receiving again is useless from a closed transport, and at an address that is gone.
