@@ -48,6 +48,10 @@ impl ConnectError {
         Self::new(ConnectErrorKind::UnknownParameter, format!("`{}`", Escaped(name)))
     }
 
+    pub(super) fn repeated_parameter(name: &str) -> Self {
+        Self::new(ConnectErrorKind::UnknownParameter, format!("`{}` is given twice", Escaped(name)))
+    }
+
     pub(super) fn unknown_scheme(schemes: impl Iterator<Item = &'static str>) -> Self {
         let schemes: Vec<String> = schemes.map(|scheme| format!("`{scheme}:`")).collect();
         let registered = if schemes.is_empty() { "none".into() } else { schemes.join(", ") };

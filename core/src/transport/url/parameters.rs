@@ -42,7 +42,7 @@ impl TransportUrl {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             if parameters.iter().any(|(other, _)| *other == name) {
-                return Err(ConnectError::unknown_parameter(&name));
+                return Err(ConnectError::repeated_parameter(&name));
             }
             parameters.push((name, value));
         }
@@ -195,6 +195,12 @@ mod tests {
         assert!(url.finish().is_ok());
         assert_eq!(parse("memory:").to_url(), "memory:");
         assert_eq!(parse("postgres:/db?options=-c%20a%3Db").to_url(), "postgres:/db?options=-c%20a%3Db");
+    }
+
+    #[test]
+    fn a_repeated_parameter_is_reported_as_such() {
+        let error = TransportUrl::parse("a:b?schema=1&schema=2").unwrap_err();
+        assert!(error.to_string().contains("`schema` is given twice"), "{error}");
     }
 
     #[test]
