@@ -34,8 +34,15 @@ pub(super) fn describe(settings: &EntitySettings) -> Result<Description, ManageE
     };
     match read(&description)?.difference(settings) {
         None => Ok(description),
+        // The service has these settings, in larger units.
+        Some("max_size") => Err(inexact("max_size must be a whole number of megabytes")),
+        Some("max_message_size") => Err(inexact("max_message_size must be a whole number of kilobytes")),
         Some(setting) => Err(unsupported_setting(setting)),
     }
+}
+
+fn inexact(detail: &'static str) -> ManageError {
+    ManageError::new(ErrorKind::NotSupported).with_detail(detail)
 }
 
 /// Returns the entities that settings forward to: messages, dead letters.
@@ -81,10 +88,14 @@ mod tests {
         ] {
             assert_eq!(read(&describe(&settings).unwrap()).unwrap(), settings);
         }
-        let odd = QueueSettings::default().max_size(1_000_000);
-        let failure = describe(&odd.into()).unwrap_err();
-        assert_eq!(failure.kind(), ErrorKind::NotSupported);
-        assert!(failure.to_string().contains("max_size"), "{failure}");
+        let odd = [
+            (QueueSettings::default().max_size(1_000_000), "max_size must be a whole number of megabytes"),
+            (QueueSettings::default().max_message_size(1_000), "max_message_size must be a whole number of kilobytes"),
+        ];
+        for (settings, detail) in odd {
+            let failure = describe(&settings.into()).unwrap_err();
+            assert_eq!((failure.kind(), failure.description()), (ErrorKind::NotSupported, Some(detail)));
+        }
     }
 
     #[test]
