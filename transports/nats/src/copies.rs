@@ -148,6 +148,10 @@ impl Original<'_> {
         // `Nats-Msg-Id` is that of the copy.
         if headers.get(name::MESSAGE_ID).is_none() {
             headers.insert(name::MESSAGE_ID, &*wire::escape(self.id));
+            // An id that the sender has not set.
+            if message.is_message_id_stamped() {
+                headers.insert(name::MESSAGE_ID_STAMPED, "1");
+            }
         }
         self.copy("", Place::At(subject), headers, self.message.payload.clone())
     }
@@ -188,5 +192,49 @@ impl Original<'_> {
     fn max(&self) -> usize {
         let max = self.target.max_payload;
         max.saturating_sub(ROOM_FOR_REASON.min(max / 8))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use consign_core::time::Timestamp;
+
+    use super::*;
+    use crate::settings::Kind;
+
+    /// Returns what a subscription reads of the copy of a message with these headers.
+    fn copied(headers: HeaderMap) -> Message {
+        let target = Target {
+            stream: "s".into(),
+            root: "r".into(),
+            beside: Beside::new("s", "r"),
+            settings: Stored::new(Kind::Subscription, "prices/Subscriptions/all", Duration::from_secs(30), 10, false),
+            max_payload: 1 << 20,
+        };
+        let facts = Facts { deliveries: 1, number: 7, delivered: 1, stored: Timestamp::from_millis(1) };
+        let message = async_nats::Message {
+            subject: "prices".into(),
+            reply: None,
+            payload: Bytes::from_static(b"a"),
+            headers: Some(headers),
+            status: None,
+            description: None,
+            length: 0,
+        };
+        let copies = target.copies_of(&RuleSet::default(), &message, facts, "prices");
+        let [copy] = copies.try_into().ok().expect("one copy");
+        wire::decode(Some(&copy.headers), copy.payload).expect("a message")
+    }
+
+    #[test]
+    fn a_copy_has_the_mark_of_a_made_message_id() {
+        let made = copied(HeaderMap::new());
+        assert_eq!((made.message_id(), made.is_message_id_stamped()), (Some("prices-7"), true));
+        let mut headers = HeaderMap::new();
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, "own");
+        let own = copied(headers);
+        assert_eq!((own.message_id(), own.is_message_id_stamped()), (Some("own"), false));
     }
 }

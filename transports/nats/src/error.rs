@@ -67,6 +67,19 @@ impl Fault {
         self.kind == ErrorKind::EntityNotFound && self.code.is_some()
     }
 
+    /// Returns the error of an entity that cannot be created because of the stream of another program. A stream with its name is
+    /// an entity that exists; one with its subjects only is not.
+    pub(crate) fn of_other_stream(self) -> Self {
+        if self.code != Some(ErrorCode::STREAM_SUBJECT_OVERLAP) {
+            return self;
+        }
+        Self {
+            kind: ErrorKind::InvalidOperation,
+            detail: format!("another stream takes subjects of this entity: {}", self.detail),
+            ..self
+        }
+    }
+
     pub(crate) fn timed_out(what: &str) -> Self {
         Self::new(ErrorKind::ServiceTimeout, format!("{what}: no answer in time"))
     }
@@ -219,6 +232,16 @@ mod tests {
             assert_eq!(refusal(code, of_jetstream, "").of_new_consumer().kind, kind, "{of_jetstream}");
         }
         assert_eq!(refusal(503, 10023, "").kind, ErrorKind::QuotaExceeded);
+    }
+
+    #[test]
+    fn a_stream_with_the_subjects_of_an_entity_is_not_the_entity() {
+        for (of_jetstream, kind) in [(10065, ErrorKind::InvalidOperation), (10058, ErrorKind::AlreadyExists)] {
+            let fault = refusal(400, of_jetstream, "refused");
+            assert_eq!(fault.kind, ErrorKind::AlreadyExists, "another process may have created it");
+            let fault = fault.of_other_stream();
+            assert_eq!((fault.kind, fault.code), (kind, Some(ErrorCode(of_jetstream))));
+        }
     }
 
     /// In a cluster the leader has a code of its own for a message that is not stored yet.

@@ -226,7 +226,7 @@ impl Inner {
         let found = self.request::<Names>("STREAM.NAMES", &json!({ "subject": format!("{root}.>") })).await?;
         let beside = Beside::new(stream, root).stream;
         let is_own = found.streams.iter().flatten().all(|name| name == stream || *name == beside);
-        if is_own { Ok(Begun::Elsewhere(Attempt::Again)) } else { Err(fault.into()) }
+        if is_own { Ok(Begun::Elsewhere(Attempt::Again)) } else { Err(fault.of_other_stream().into()) }
     }
 
     /// Returns the record in the description of a stream. `None` without the stream.

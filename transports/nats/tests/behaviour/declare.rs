@@ -283,7 +283,7 @@ async fn a_stream_of_another_program_is_not_declared() {
     };
     context.create_stream(subject).await.unwrap();
     let error = transport.declare(&path, &settings).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+    assert_eq!(error.kind(), ErrorKind::InvalidOperation, "{error}");
     context.get_stream(format!("{}_x", stream(&path))).await.expect_err("nothing is left of the entity");
     context.delete_stream(format!("of_{path}")).await.unwrap();
 }
