@@ -147,13 +147,13 @@ impl Client {
 
     /// Goes on with the links that wait for settlements, as locks may have ended meanwhile.
     pub(super) fn resume_unsettled(&mut self, engine: &mut Engine, now: Instant) {
-        if self.unsettled_due.is_some_and(|due| due <= now) {
-            for link in std::mem::take(&mut self.stalled) {
-                self.pump_any(engine, link);
-            }
-            if self.stalled.is_empty() {
-                self.unsettled_due = None;
-            }
+        let Some(due) = self.unsettled_due.filter(|due| *due <= now) else { return };
+        for link in std::mem::take(&mut self.stalled) {
+            self.pump_any(engine, link);
+        }
+        // A link that still waits for settlements has set another time. Others wait for a window.
+        if self.unsettled_due == Some(due) {
+            self.unsettled_due = None;
         }
     }
 

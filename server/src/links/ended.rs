@@ -24,8 +24,12 @@ const SEARCH_EVERY: Duration = Duration::from_secs(1);
 impl Client {
     /// Settles what has ended for a link that has credit, if that is the reason why it cannot send. Returns whether it can now.
     pub(super) fn make_sendable(&mut self, engine: &mut Engine, id: LinkId) -> bool {
+        // Most links that cannot send wait for the window.
+        if engine.unsettled_left(id) > 0 {
+            return false;
+        }
         let now = Instant::now();
-        if engine.unsettled_left(id) > 0 || self.unsettled_due.is_some_and(|due| due > now) {
+        if self.unsettled_due.is_some_and(|due| due > now) {
             return false;
         }
         let can_send = self.settle_ended(engine, id) > 0;

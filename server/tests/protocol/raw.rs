@@ -64,10 +64,10 @@ impl Peer {
 
     /// Attaches a link that receives from `orders` in receive-and-delete mode, gives it credit, and reads nothing.
     pub(crate) async fn receive_and_delete(&mut self, credit: u32) {
-        self.receive(0, SenderSettleMode::Settled, credit).await;
+        self.receive(0, SenderSettleMode::Settled, credit, 5_000).await;
     }
 
-    async fn receive(&mut self, handle: u32, snd_settle_mode: SenderSettleMode, credit: u32) {
+    async fn receive(&mut self, handle: u32, snd_settle_mode: SenderSettleMode, credit: u32, incoming_window: u32) {
         let attach = Attach {
             name: "receiver".into(),
             handle,
@@ -80,7 +80,7 @@ impl Peer {
         self.write(attach, b"").await;
         let flow = Flow {
             next_incoming_id: Some(0),
-            incoming_window: 5_000,
+            incoming_window,
             outgoing_window: 5_000,
             handle: Some(handle),
             delivery_count: Some(0),
@@ -192,7 +192,7 @@ async fn a_transaction_with_a_settlement_on_a_link_that_was_detached_is_rolled_b
     let mut peer = Peer::connect(&harness).await;
     peer.attach_sender(0, Coordinator::default()).await;
     peer.attach_sender(1, Target { address: Some("results".into()), ..Target::default() }).await;
-    peer.receive(2, SenderSettleMode::Unsettled, 2).await;
+    peer.receive(2, SenderSettleMode::Unsettled, 2, 5_000).await;
     let frames = peer.frames().await;
     let delivered = frames.iter().find_map(|performative| match performative {
         Performative::Transfer(transfer) => transfer.delivery_id,
@@ -218,6 +218,27 @@ async fn a_transaction_with_a_settlement_on_a_link_that_was_detached_is_rolled_b
     let discharged = peer.send(transfer(0, 2), &control(&discharge)).await;
     assert_eq!(condition_of(&discharged.expect("an outcome")), "amqp:transaction:rollback");
     assert_eq!(harness.broker().queue("results").expect("a queue").counts().active, 0);
+}
+
+/// A timer that is due again and again would keep the paused clock from going on, so that this test would not end.
+/// Rules.
+#[tokio::test(start_paused = true)]
+async fn a_link_that_waits_for_the_window_after_settlements_is_not_looked_at_all_the_time() {
+    let harness = Harness::with(|builder| builder.limits(Limits::default().max_unsettled(2)));
+    send(&harness.session().await, "orders", &["a", "b", "c"]).await;
+    let mut peer = Peer::connect(&harness).await;
+    peer.receive(0, SenderSettleMode::Unsettled, 5, 2).await;
+    let delivered = |frames: &[Performative]| {
+        frames.iter().filter(|performative| matches!(performative, Performative::Transfer(_))).count()
+    };
+    assert_eq!(delivered(&peer.frames().await), 2);
+    let completed =
+        Disposition { role: Role::Receiver, settled: true, state: Some(accepted()), ..Disposition::default() };
+    peer.write(completed, b"").await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let window = Flow { next_incoming_id: Some(2), incoming_window: 5_000, outgoing_window: 5_000, ..Flow::default() };
+    peer.write(window, b"").await;
+    assert_eq!(delivered(&peer.frames().await), 1);
 }
 
 /// Rules: G-15.
