@@ -7,16 +7,15 @@ use consign::{
     transport::{Delivery, ErrorKind, ReceiveMode, ReceiverExt, Sender, Transport},
 };
 use consign_amqp::{
-    engine::{self, Event},
-    server::Connection,
-    types::{Accepted, Attach, Error, Open, Role, SaslCode},
+    engine::{self, CommandError, Event},
+    types::{Accepted, Error, Role},
     value::Symbol,
 };
 use consign_amqp10::{Amqp10, Options};
 use consign_conformance::faults::{Direction, How, Proxy, Trip};
 use tokio::{net::TcpListener, time::timeout};
 
-use super::{Bench, SOON, count, receiver, text};
+use super::{Bench, SOON, count, receiver, stub, text};
 
 fn options() -> Options {
     Amqp10::options().backoff(Duration::from_millis(10), Duration::from_millis(100))
@@ -219,34 +218,22 @@ async fn a_waiting_receive_fails_if_no_connection_is_opened_within_the_timeout()
     assert!(error.is_retryable(), "{error:?}");
 }
 
-/// Serves connections. The first server ends each at its first session.
-async fn serve(listener: TcpListener, ends: bool) {
-    while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(async move {
-            let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("ANONYMOUS")]);
-            let mut connection = Connection::accept(stream, options);
-            while let Some(event) = connection.next_event().await {
-                let answered = connection.command(|engine| match event {
-                    Event::SaslInit(_) => engine.sasl_outcome(SaslCode::Ok),
-                    Event::Opened(_) => engine.open(Open { container_id: "broker".into(), ..Open::default() }),
-                    Event::Begun { .. } if ends => {
-                        let forced = Error::new(Symbol::from_static("amqp:connection:forced"), "maintenance");
-                        engine.close(Some(forced))
-                    }
-                    Event::AttachRequested { link, attach } => {
-                        let is_sender = attach.role == Role::Sender;
-                        let answer = Attach { source: attach.source, target: attach.target, ..Attach::default() };
-                        engine.accept(link, answer)?;
-                        if is_sender { engine.credit(link, 100) } else { Ok(()) }
-                    }
-                    Event::Delivery(delivery) => {
-                        engine.settle(delivery.link, [delivery.id], Some(&Accepted {}.into()), true).map(drop)
-                    }
-                    _ => Ok(()),
-                });
-                answered.unwrap();
-            }
-        });
+/// The first server ends each connection at its first session.
+fn answer(engine: &mut engine::Connection, event: Event, ends: bool) -> Result<(), CommandError> {
+    match event {
+        Event::Begun { .. } if ends => {
+            let forced = Error::new(Symbol::from_static("amqp:connection:forced"), "maintenance");
+            engine.close(Some(forced))
+        }
+        Event::AttachRequested { link, attach } => {
+            let is_sender = attach.role == Role::Sender;
+            stub::accept(engine, link, *attach)?;
+            if is_sender { engine.credit(link, 100) } else { Ok(()) }
+        }
+        Event::Delivery(delivery) => {
+            engine.settle(delivery.link, [delivery.id], Some(&Accepted {}.into()), true).map(drop)
+        }
+        _ => Ok(()),
     }
 }
 
@@ -255,8 +242,8 @@ async fn serve(listener: TcpListener, ends: bool) {
 async fn the_next_host_is_tried_when_one_ends_each_connection_at_its_first_session() {
     let (one, two) = (TcpListener::bind("127.0.0.1:0").await.unwrap(), TcpListener::bind("127.0.0.1:0").await.unwrap());
     let url = format!("amqp10://{},{}", one.local_addr().unwrap(), two.local_addr().unwrap());
-    tokio::spawn(serve(one, true));
-    tokio::spawn(serve(two, false));
+    tokio::spawn(stub::serve(one, |engine, event| answer(engine, event, true)));
+    tokio::spawn(stub::serve(two, |engine, event| answer(engine, event, false)));
     let amqp = options().connect(&url).await.unwrap();
     let path = super::EntityPath::new("orders").unwrap();
     for attempt in 0.. {

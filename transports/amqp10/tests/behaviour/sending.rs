@@ -19,7 +19,7 @@ use consign_amqp10::Amqp10;
 use consign_conformance::log::Lines;
 use tokio::{net::TcpListener, sync::Notify, time::timeout};
 
-use super::{Bench, SOON, text};
+use super::{Bench, SOON, stub, text};
 
 /// Rules: A-34.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,31 +73,24 @@ async fn a_time_to_live_is_sent_if_the_option_says_so() {
 /// Rejects the first message, and ends the connection at the second one, without its outcome.
 async fn reject_and_end(listener: TcpListener) {
     let (stream, _) = listener.accept().await.unwrap();
-    let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("ANONYMOUS")]);
-    let mut connection = Connection::accept(stream, options);
     let mut messages = 0;
-    while let Some(event) = connection.next_event().await {
-        let answered = connection.command(|engine| match event {
-            Event::SaslInit(_) => engine.sasl_outcome(SaslCode::Ok),
-            Event::Opened(_) => engine.open(Open { container_id: "broker".into(), ..Open::default() }),
-            Event::AttachRequested { link, attach } => {
-                let answer = Attach { source: attach.source, target: attach.target, ..Attach::default() };
-                engine.accept(link, answer)?;
-                engine.credit(link, 100)
+    let answer = |engine: &mut engine::Connection, event| match event {
+        Event::AttachRequested { link, attach } => {
+            stub::accept(engine, link, *attach)?;
+            engine.credit(link, 100)
+        }
+        Event::Delivery(delivery) => {
+            messages += 1;
+            if messages > 1 {
+                return engine.close(None);
             }
-            Event::Delivery(delivery) => {
-                messages += 1;
-                if messages > 1 {
-                    return engine.close(None);
-                }
-                let error = Some(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "full"));
-                let rejected = DeliveryState::Rejected(Box::new(Rejected { error }));
-                engine.settle(delivery.link, [delivery.id], Some(&rejected), true).map(drop)
-            }
-            _ => Ok(()),
-        });
-        answered.unwrap();
-    }
+            let error = Some(Error::new(condition::RESOURCE_LIMIT_EXCEEDED, "full"));
+            let rejected = DeliveryState::Rejected(Box::new(Rejected { error }));
+            engine.settle(delivery.link, [delivery.id], Some(&rejected), true).map(drop)
+        }
+        _ => Ok(()),
+    };
+    stub::serve_one(stream, answer).await;
 }
 
 /// Rules: K-280.
