@@ -15,6 +15,9 @@ use tokio::{
 
 use crate::engine::Connection;
 
+/// Longer than anything waits. A timeout may be too long to be added to a time.
+pub(crate) const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 /// What handles the events of an engine.
 pub(crate) trait Application: Send + 'static {
     /// Handles the events that there are. Returns whether it took one from the engine.

@@ -13,7 +13,7 @@ use tokio::{
     time::{Instant, Sleep, sleep_until},
 };
 
-use super::{Application, Shared, State};
+use super::{Application, FAR, Shared, State};
 use crate::engine::{Connection, Received};
 
 /// How often a task reads and writes before others have their turn.
@@ -137,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, A: Application> Task<S, A> {
         // Input only moves the deadline further away: a timer that is early calls the engine, and is set again.
         if self.deadline.is_none_or(|armed| deadline < armed) {
             self.deadline = Some(deadline);
-            self.timer.as_mut().reset(self.shared.began + deadline);
+            self.timer.as_mut().reset(self.shared.began + deadline.min(FAR));
         }
         let due = self.timer.as_mut().poll(cx).is_ready();
         if due {

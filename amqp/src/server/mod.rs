@@ -39,11 +39,15 @@ mod acceptor;
 use std::{
     fmt,
     future::poll_fn,
+    pin::pin,
     sync::Arc,
     task::{Poll, Waker},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    sync::Notify,
+};
 
 use crate::{
     driver::{Application, Shared},
@@ -69,8 +73,8 @@ pub struct Commands {
 /// Events stay in the engine until they are taken: at its limit of events, it reads no further.
 struct Events {
     waiting: Option<Waker>,
-    /// Waits for output to be written.
-    stalled: Option<Waker>,
+    /// Wakes the tasks that wait for output to be written.
+    written: Arc<Notify>,
 }
 
 impl Application for Events {
@@ -80,13 +84,14 @@ impl Application for Events {
         {
             waiting.wake();
         }
+        if engine.is_closed() {
+            self.written.notify_waiters();
+        }
         false
     }
 
     fn written(&mut self) {
-        if let Some(stalled) = self.stalled.take() {
-            stalled.wake();
-        }
+        self.written.notify_waiters();
     }
 }
 
@@ -99,7 +104,8 @@ impl Connection {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        let shared = Shared::start(stream, Events { waiting: None, stalled: None }, |now| Engine::server(options, now));
+        let events = Events { waiting: None, written: Arc::default() };
+        let shared = Shared::start(stream, events, |now| Engine::server(options, now));
         Self { commands: Commands { shared }, closed: false }
     }
 
@@ -153,17 +159,16 @@ impl Commands {
     /// Waits until the engine takes deliveries again: its output is [full](Engine::is_output_full) no longer, or the connection is
     /// closed. No event reports this.
     pub async fn writable(&self) {
-        let shared = &self.shared;
-        poll_fn(|cx| {
-            shared.read(|engine, events| {
-                if engine.is_closed() || !engine.is_output_full() {
-                    return Poll::Ready(());
-                }
-                events.stalled = Some(cx.waker().clone());
-                Poll::Pending
-            })
-        })
-        .await;
+        let written = self.shared.read(|_, events| Arc::clone(&events.written));
+        loop {
+            let mut notified = pin!(written.notified());
+            // A write between the check and the wait counts.
+            notified.as_mut().enable();
+            if self.shared.read(|engine, _| engine.is_closed() || !engine.is_output_full()) {
+                return;
+            }
+            notified.await;
+        }
     }
 }
 

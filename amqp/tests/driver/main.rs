@@ -7,6 +7,7 @@ mod cuts;
 mod exchange;
 mod node;
 mod timeouts;
+mod writable;
 
 use consign_amqp::{
     bytes::Bytes,

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use consign_amqp::{
     client::{Connection, Error, Options},
-    engine::{self, Event, Reason, Violation},
+    engine::{self, Event, Reason, SaslCredentials, Violation},
     server,
     types::{Attach, Open, Role},
 };
@@ -40,6 +40,41 @@ async fn a_server_that_says_nothing_ends_in_a_timeout() {
     let error = Connection::open(client, options()).await.unwrap_err();
     assert_eq!(error.to_string(), "no open within 5s");
     assert_eq!(began.elapsed(), Duration::from_secs(5), "of the paused clock");
+}
+
+/// Rules: A-62.
+#[tokio::test(start_paused = true)]
+async fn timeouts_that_no_clock_reaches_are_none() {
+    let engine = engine::Options::default().idle_timeout(Duration::MAX).handshake_timeout(Duration::MAX);
+    let node = Node::with_options(engine.clone());
+    let options = options().engine(engine).timeout(Duration::MAX);
+    let connection = Connection::open(stream(&node, 4_096), options).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(3_600)).await;
+    let session = connection.begin().await.unwrap();
+    let sender = session.attach_sender("s", "orders").await.unwrap();
+    sender.send(message("1")).await.unwrap();
+    connection.close().await.unwrap();
+}
+
+/// Rules: A-62.
+#[tokio::test(start_paused = true)]
+async fn a_challenge_closes_the_connection_at_once() {
+    let (client, server) = tokio::io::duplex(4_096);
+    tokio::spawn(async move {
+        let mechanism = engine::Options::default().sasl_mechanisms(["CRAM-MD5".try_into().unwrap()]);
+        let mut connection = server::Connection::accept(server, mechanism);
+        while let Some(event) = connection.next_event().await {
+            if let Event::SaslInit(_) = event {
+                connection.command(|engine| engine.sasl_challenge(b"<1@server>".to_vec().into())).unwrap();
+            }
+        }
+    });
+    let credentials = SaslCredentials { mechanism: "CRAM-MD5".try_into().unwrap(), ..SaslCredentials::default() };
+    let began = Instant::now();
+    let engine = engine::Options::default().sasl_client(credentials);
+    let error = Connection::open(client, options().engine(engine)).await.unwrap_err();
+    let expected = "the connection is closed: the server sent a SASL challenge, and this client answers none";
+    assert_eq!((error.to_string().as_str(), began.elapsed()), (expected, Duration::ZERO), "of the paused clock");
 }
 
 /// Rules: A-62.

@@ -134,6 +134,27 @@ fn refused_credentials_and_mechanisms_close_the_connection() {
 
 /// Rules: A-50.
 #[test]
+fn a_client_whose_mechanism_is_not_offered_names_it_and_the_offer() {
+    let violation = |offered: &[&str]| {
+        let mechanism = Symbol::from_static("PLAIN");
+        let credentials = SaslCredentials { mechanism, initial_response: None, hostname: None };
+        let mut client = Peer::new(Connection::client(Options::default().sasl_client(credentials), Duration::ZERO));
+        client.write_bytes(&ProtocolHeader::Sasl.to_bytes());
+        let offered = offered.iter().map(|name| Symbol::try_from(*name).unwrap()).collect();
+        client.write_bytes(&sasl(SaslMechanisms { sasl_server_mechanisms: offered }));
+        let [Event::Closed { reason: Reason::Violation(violation) }] = &client.events()[..] else { panic!() };
+        violation.to_string()
+    };
+    let not_offered = "the server does not offer the SASL mechanism PLAIN: it offers";
+    let offered = violation(&["SCRAM-SHA-256", "a\nb"]);
+    assert_eq!(offered, format!("{not_offered} SCRAM-SHA-256, a\\nb"));
+    // As many as a frame has space for.
+    let cut = violation(&[&*"X".repeat(36); 12]);
+    assert!(cut.matches('X').count() == 8 * 32 && cut.ends_with("X, others"), "{cut}");
+}
+
+/// Rules: A-50.
+#[test]
 fn challenges_and_responses_reach_the_applications() {
     let credentials =
         SaslCredentials { mechanism: Symbol::from_static("EXTERNAL"), initial_response: None, hostname: None };
