@@ -9,7 +9,7 @@ use tokio::{
 
 use super::{Error, Options, Session, progress::Reached, routes::Routes};
 use crate::{
-    driver::Shared,
+    driver::{FAR, Shared},
     engine::{CommandError, Connection as Engine},
     types::{Begin, Open},
 };
@@ -26,9 +26,6 @@ pub(super) struct Inner {
     pub(super) reached: Reached,
     timeout: Duration,
 }
-
-/// Longer than any call takes.
-const FAR: Duration = Duration::from_secs(30 * 365 * 86_400);
 
 impl Connection {
     /// Connects over TCP, without TLS and with `TCP_NODELAY`, and opens a connection.

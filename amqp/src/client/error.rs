@@ -2,7 +2,7 @@ use std::{error, fmt, io, time::Duration};
 
 use crate::{
     engine::{CommandError, Reason},
-    types,
+    types::{self, SaslCode},
     value::Symbol,
 };
 
@@ -54,7 +54,7 @@ impl fmt::Display for Error {
         let (what, reason) = match self {
             Self::Connect(_) => return f.write_str("cannot connect"),
             Self::TimedOut { waiting_for, after } => return write!(f, "no {waiting_for} within {after:?}"),
-            Self::Command(_) => return f.write_str("the command was refused"),
+            Self::Command(error) => return write!(f, "the command was refused: {error}"),
             Self::Closed(reason) => ("the connection is closed", reason),
             Self::Ended(reason) => ("the session has ended", reason),
             Self::Detached(reason) => ("the link is detached", reason),
@@ -68,9 +68,21 @@ impl fmt::Display for Error {
                 error.description.as_ref().map_or(Ok(()), |description| write!(f, " ({description})"))
             }
             Reason::Violation(violation) => write!(f, ": {violation}"),
-            Reason::SaslRefused(code) => write!(f, ": the server refused the credentials ({code:?})"),
+            Reason::SaslRefused(code) => write!(f, ": {}", refusal(*code)),
             Reason::Disconnected => f.write_str(": the stream ended without a close"),
         }
+    }
+}
+
+/// What a server has reported by a SASL code.
+const fn refusal(code: SaslCode) -> &'static str {
+    match code {
+        SaslCode::Ok | SaslCode::Auth => "the server refused the credentials",
+        SaslCode::Sys => "the server could not check the credentials: a system error",
+        SaslCode::SysPerm => {
+            "the server could not check the credentials: a system error that needs a change at the server"
+        }
+        SaslCode::SysTemp => "the server could not check the credentials: a transient system error",
     }
 }
 
@@ -90,5 +102,19 @@ impl error::Error for Error {
 impl From<CommandError> for Error {
     fn from(error: CommandError) -> Self {
         Self::Command(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_command_has_its_cause() {
+        let refused = |error| Error::from(error).to_string();
+        let too_large = refused(CommandError::MessageTooLarge { max: 100 });
+        assert_eq!(too_large, "the command was refused: the message is larger than 100 bytes");
+        let too_many = refused(CommandError::TooManyLinks);
+        assert_eq!(too_many, "the command was refused: no further link is accepted in the session");
     }
 }

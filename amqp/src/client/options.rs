@@ -19,6 +19,9 @@ pub struct Options {
     /// How long a call may take. 30 seconds by default.
     pub timeout: Duration,
     /// Limits, timeouts and credentials of the protocol. `sasl_client` is the credentials of the client.
+    ///
+    /// The client answers no SASL challenge: one closes the connection with
+    /// [`Violation::SaslChallenge`](engine::Violation::SaslChallenge). A mechanism with challenges needs the engine itself.
     pub engine: engine::Options,
 }
 

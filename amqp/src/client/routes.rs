@@ -196,6 +196,7 @@ impl Routes {
                 self.closed = Some(reason);
                 self.changed.notify_waiters();
             }
+            Event::SaslChallenge(_) => engine.refuse_challenge(),
             // A client offers no SASL, and a delivery that was given up needs nothing.
             _ => {}
         }

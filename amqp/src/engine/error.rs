@@ -18,7 +18,14 @@ pub enum Violation {
         expected: &'static str,
     },
     /// The server does not offer the client's SASL mechanism.
-    MechanismNotOffered,
+    MechanismNotOffered {
+        /// The mechanism of the client.
+        mechanism: Symbol,
+        /// Those that the server offers, with commas in between. Special characters are escaped, and a long list is cut.
+        offered: String,
+    },
+    /// The server sent a SASL challenge to a client that answers none.
+    SaslChallenge,
     /// The peer's largest frame is below 512 bytes.
     MaxFrameSize(u32),
     /// The peer's idle timeout is below 100 milliseconds.
@@ -125,7 +132,8 @@ impl Violation {
             Self::UnexpectedFrame { .. } | Self::ChannelInUse { .. } | Self::ChannelWithoutSession { .. } => {
                 condition::ILLEGAL_STATE
             }
-            Self::MechanismNotOffered
+            Self::MechanismNotOffered { .. }
+            | Self::SaslChallenge
             | Self::TransferToSender { .. }
             | Self::ChannelsExhausted
             | Self::HandlesExhausted => condition::NOT_ALLOWED,
@@ -149,7 +157,11 @@ impl fmt::Display for Violation {
             Self::ProtocolHeader(bytes) => write!(f, "unsupported protocol header {bytes:02x?}"),
             Self::Frame(_) => f.write_str("the peer sent a frame that cannot be decoded"),
             Self::UnexpectedFrame { frame, expected } => write!(f, "unexpected frame {frame}: expected {expected}"),
-            Self::MechanismNotOffered => f.write_str("the server does not offer the SASL mechanism of the client"),
+            Self::MechanismNotOffered { mechanism, offered } => {
+                let offered = if offered.is_empty() { "none" } else { offered };
+                write!(f, "the server does not offer the SASL mechanism {mechanism}: it offers {offered}")
+            }
+            Self::SaslChallenge => f.write_str("the server sent a SASL challenge, and this client answers none"),
             Self::MaxFrameSize(size) => write!(f, "open.max-frame-size is {size}: expected at least 512"),
             Self::IdleTimeoutTooShort { milliseconds } => {
                 write!(f, "open.idle-time-out is {milliseconds} ms: expected at least 100 ms")

@@ -69,6 +69,8 @@ pub struct Options {
 }
 
 /// What a client authenticates with.
+///
+/// The client of this crate answers no challenges, which mechanisms such as `CRAM-MD5` have.
 #[derive(Clone, Debug, Default)]
 pub struct SaslCredentials {
     /// The mechanism, such as `ANONYMOUS`, `PLAIN` or `EXTERNAL`. The connection is closed if the server does not offer it.

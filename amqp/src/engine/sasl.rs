@@ -7,7 +7,7 @@ use super::{
 use crate::{
     frame::ProtocolHeader,
     types::{SaslChallenge, SaslCode, SaslFrame, SaslInit, SaslMechanisms, SaslOutcome, SaslResponse},
-    value::Binary,
+    value::{Binary, Symbol},
 };
 
 impl Connection {
@@ -48,6 +48,12 @@ impl Connection {
         self.out.sasl(&SaslResponse { response }.into())?;
         self.phase = Phase::Sasl(SaslState::Outcome);
         Ok(())
+    }
+
+    /// Closes the connection of a client that answers no challenges.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn refuse_challenge(&mut self) {
+        self.fail(Violation::SaslChallenge);
     }
 
     fn expect_sasl(&self, state: SaslState, expected: &'static str) -> Result<(), CommandError> {
@@ -131,9 +137,13 @@ impl Connection {
     }
 
     fn select(&mut self, offer: &SaslMechanisms) -> Result<(), Violation> {
-        let Some(credentials) = &self.options.sasl_client else { return Err(Violation::MechanismNotOffered) };
-        if !offer.sasl_server_mechanisms.0.contains(&credentials.mechanism) {
-            return Err(Violation::MechanismNotOffered);
+        let Some(credentials) = &self.options.sasl_client else {
+            return Err(Violation::UnexpectedFrame { frame: "sasl-mechanisms", expected: "a client with credentials" });
+        };
+        let offered = &offer.sasl_server_mechanisms.0;
+        if !offered.contains(&credentials.mechanism) {
+            let mechanism = credentials.mechanism.clone();
+            return Err(Violation::MechanismNotOffered { mechanism, offered: list(offered) });
         }
         let init = SaslInit {
             mechanism: credentials.mechanism.clone(),
@@ -146,6 +156,22 @@ impl Connection {
         }
         Ok(())
     }
+}
+
+/// The most mechanisms that an error names, and the most characters of each.
+const MOST_NAMED: usize = 8;
+const LONGEST_NAME: usize = 32;
+
+/// Lists what a server offers, for an error.
+fn list(mechanisms: &[Symbol]) -> String {
+    let name = |mechanism: &Symbol| {
+        mechanism.as_str().chars().take(LONGEST_NAME).flat_map(char::escape_default).collect::<String>()
+    };
+    let mut names: Vec<_> = mechanisms.iter().take(MOST_NAMED).map(name).collect();
+    if mechanisms.len() > MOST_NAMED {
+        names.push("others".to_owned());
+    }
+    names.join(", ")
 }
 
 const fn name(frame: &SaslFrame) -> &'static str {

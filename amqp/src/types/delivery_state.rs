@@ -75,4 +75,54 @@ impl DeliveryState {
             _ => true,
         }
     }
+
+    /// Returns whether a broker that settles a delivery with this has its message again, although the receiver had reported
+    /// another outcome: `released` or `modified` instead of `accepted` or `rejected`, or instead of a `modified` that sets the
+    /// message aside. The outcome that was reported had no effect then. The outcomes of a transaction are compared likewise.
+    #[must_use]
+    pub fn is_return_instead_of(&self, reported: &Self) -> bool {
+        match (self, reported) {
+            (Self::Transactional(answer), _) => {
+                answer.outcome.as_ref().is_some_and(|outcome| outcome.is_return_instead_of(reported))
+            }
+            (_, Self::Transactional(reported)) => {
+                reported.outcome.as_ref().is_some_and(|outcome| self.is_return_instead_of(outcome))
+            }
+            (Self::Released(_) | Self::Modified(_), Self::Accepted(_) | Self::Rejected(_)) => true,
+            (Self::Released(_), Self::Modified(reported)) => reported.undeliverable_here,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: A-20.
+    #[test]
+    fn a_message_that_the_broker_has_again_is_told_from_a_confirmed_outcome() {
+        let modified =
+            |undeliverable_here| -> DeliveryState { Modified { undeliverable_here, ..Modified::default() }.into() };
+        let accepted: DeliveryState = Accepted {}.into();
+        let rejected: DeliveryState = Rejected::default().into();
+        let released: DeliveryState = Released {}.into();
+        for reported in [&accepted, &rejected] {
+            assert!(released.is_return_instead_of(reported), "{reported:?}");
+            assert!(modified(false).is_return_instead_of(reported), "{reported:?}");
+        }
+        assert!(released.is_return_instead_of(&modified(true)));
+        for reported in [&accepted, &rejected, &released, &modified(false), &modified(true)] {
+            assert!(!reported.is_return_instead_of(reported), "{reported:?}");
+            assert!(!accepted.is_return_instead_of(reported), "{reported:?}");
+        }
+        assert!(!released.is_return_instead_of(&modified(false)) && !modified(true).is_return_instead_of(&released));
+        let within = |outcome: &DeliveryState| -> DeliveryState {
+            let outcome = Some(Box::new(outcome.clone()));
+            DeliveryState::Transactional(Box::new(TransactionalState { txn_id: Vec::new().into(), outcome }))
+        };
+        assert!(within(&released).is_return_instead_of(&within(&accepted)));
+        assert!(released.is_return_instead_of(&within(&accepted)));
+        assert!(!within(&accepted).is_return_instead_of(&within(&accepted)));
+    }
 }
