@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(refused(&[rule("a"), rule("b"), rule("a")]), "key_name occurs twice");
         assert_eq!(refused(&[rule("")]), "key_name must not be empty");
         AuthorizationRule::check_all(&[rule(&"n".repeat(256))]).unwrap();
-        assert_eq!(refused(&[rule(&"n".repeat(257))]), "key_name is longer than 256");
+        assert_eq!(refused(&[rule(&"n".repeat(257))]), "key_name is longer than 256 UTF-16 code units");
     }
 
     /// Rules: S-14.

@@ -58,7 +58,8 @@ impl Metadata {
         }
         let windows = Duration::from_secs(20)..=Duration::from_secs(7 * 24 * 3_600);
         if self.duplicate_window.is_some_and(|window| !windows.contains(&window)) {
-            return Err(InvalidArgument::new(Field::Setting("duplicate_window"), Problem::OutOfRange));
+            let problem = Problem::OutOfRange { expected: "20 s to 7 d" };
+            return Err(InvalidArgument::new(Field::Setting("duplicate_window"), problem));
         }
         AuthorizationRule::check_all(&self.authorization_rules)
     }
@@ -75,6 +76,7 @@ mod tests {
         of(1_024).check().unwrap();
         let error = of(1_025).check().unwrap_err();
         assert_eq!(error.field(), &Field::Setting("user_metadata"));
+        assert_eq!(error.to_string(), "user_metadata is longer than 1024 UTF-16 code units");
         assert_eq!(of(1).difference(&of(2)), Some("user_metadata"));
     }
 
@@ -85,6 +87,7 @@ mod tests {
         for (seconds, allowed) in [(19, false), (20, true), (7 * 24 * 3_600, true), (7 * 24 * 3_600 + 1, false)] {
             assert_eq!(of(seconds).check().is_ok(), allowed, "{seconds}");
         }
+        assert_eq!(of(19).check().unwrap_err().to_string(), "duplicate_window must be 20 s to 7 d");
     }
 
     /// Rules: S-13.

@@ -166,17 +166,31 @@ impl QueueSettings {
         let lock = Duration::from_secs(5)..=Duration::from_secs(300);
         let windows = Duration::from_secs(20)..=Duration::from_secs(7 * 24 * 3_600);
         let rules = [
-            ("lock_duration", lock.contains(&self.lock_duration)),
-            ("max_delivery_count", self.max_delivery_count >= 1),
-            ("default_time_to_live", self.default_time_to_live.is_none_or(|ttl| ttl >= Duration::from_secs(1))),
-            ("max_size", self.max_size >= 1 << 10),
-            ("max_message_size", (1..=Self::MAX_MESSAGE_SIZE).contains(&self.max_message_size)),
-            ("duplicate_detection", self.duplicate_detection.is_none_or(|window| windows.contains(&window))),
-            ("max_duplicate_ids", self.max_duplicate_ids >= 1),
-            ("auto_delete_on_idle", self.auto_delete_on_idle.is_none_or(|idle| idle >= Duration::from_secs(300))),
+            ("lock_duration", lock.contains(&self.lock_duration), "5 s to 5 min"),
+            ("max_delivery_count", self.max_delivery_count >= 1, "at least 1"),
+            (
+                "default_time_to_live",
+                self.default_time_to_live.is_none_or(|ttl| ttl >= Duration::from_secs(1)),
+                "at least 1 s",
+            ),
+            ("max_size", self.max_size >= 1 << 10, "at least 1 KiB"),
+            ("max_message_size", (1..=Self::MAX_MESSAGE_SIZE).contains(&self.max_message_size), "1 byte to 100 MiB"),
+            (
+                "duplicate_detection",
+                self.duplicate_detection.is_none_or(|window| windows.contains(&window)),
+                "20 s to 7 d",
+            ),
+            ("max_duplicate_ids", self.max_duplicate_ids >= 1, "at least 1"),
+            (
+                "auto_delete_on_idle",
+                self.auto_delete_on_idle.is_none_or(|idle| idle >= Duration::from_secs(300)),
+                "at least 5 min",
+            ),
         ];
-        match rules.into_iter().find(|(_, holds)| !holds) {
-            Some((name, _)) => Err(InvalidArgument::new(Field::Setting(name), Problem::OutOfRange)),
+        match rules.into_iter().find(|(_, holds, _)| !holds) {
+            Some((name, _, expected)) => {
+                Err(InvalidArgument::new(Field::Setting(name), Problem::OutOfRange { expected }))
+            }
             None => self.metadata.check(),
         }
     }
@@ -215,6 +229,24 @@ impl Default for QueueSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Rules: S-01, S-02, S-03, S-06.
+    #[test]
+    fn an_error_names_the_range() {
+        let none = QueueSettings::default;
+        for (settings, expected) in [
+            (none().lock_duration(Duration::ZERO), "lock_duration must be 5 s to 5 min"),
+            (none().max_delivery_count(0), "max_delivery_count must be at least 1"),
+            (none().default_time_to_live(Duration::ZERO), "default_time_to_live must be at least 1 s"),
+            (none().max_size(0), "max_size must be at least 1 KiB"),
+            (none().max_message_size(0), "max_message_size must be 1 byte to 100 MiB"),
+            (none().duplicate_detection(Duration::ZERO), "duplicate_detection must be 20 s to 7 d"),
+            (none().max_duplicate_ids(0), "max_duplicate_ids must be at least 1"),
+            (none().auto_delete_on_idle(Duration::ZERO), "auto_delete_on_idle must be at least 5 min"),
+        ] {
+            assert_eq!(settings.check().unwrap_err().to_string(), expected);
+        }
+    }
 
     /// Rules: S-01.
     #[test]

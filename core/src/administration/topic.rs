@@ -22,8 +22,9 @@ pub struct TopicSettings {
     pub max_size: u64,
     /// The largest message, body and properties: 1 byte to 100 MiB, by default 256 KiB.
     pub max_message_size: usize,
-    /// The time without a send, an update or a scheduled message after which the topic is deleted with its
-    /// subscriptions: at least 5 min, by default never.
+    /// The time without use after which the topic is deleted with its subscriptions: at least 5 min, by default never.
+    /// It is used by a send, an update or a scheduled message, and when one of its subscriptions is: see
+    /// [`SubscriptionSettings::auto_delete_on_idle`](super::SubscriptionSettings::auto_delete_on_idle).
     pub auto_delete_on_idle: Option<Duration>,
     /// The directions that are open.
     pub status: Status,

@@ -9,7 +9,7 @@ use super::Properties;
 #[diagnostic::on_unimplemented(
     message = "a sender cannot set this property: remove the call, because the broker sets it",
     label = "the broker sets it",
-    note = "a message that was received has it: `message.sequence_number()`, `message.delivery_count()`",
+    note = "`message.received()` has it: `received.sequence_number`, `received.delivery_count`; in a handler, the argument `Received`",
     note = "for a message on which a test calls a handler, use `Message::with_received`"
 )]
 pub trait SetBySender {}

@@ -53,15 +53,18 @@ pub enum Field {
 pub enum Problem {
     /// It is empty.
     Empty,
-    /// It is longer than `limit`, in the unit that the field's documentation names.
+    /// It is longer than `limit`: bytes for properties, the whole message and a correlation filter, else UTF-16 code units.
     TooLong {
         /// The largest length that is allowed.
         limit: usize,
     },
     /// It is zero or negative.
     NotPositive,
-    /// It is outside of the range in the setting's documentation.
-    OutOfRange,
+    /// It is outside of the range of the setting.
+    OutOfRange {
+        /// The range, such as `5 s to 5 min`.
+        expected: &'static str,
+    },
     /// `PartitionKey` differs from `SessionId`.
     PartitionKeySessionIdMismatch,
     /// A type that a property cannot have.
@@ -114,6 +117,16 @@ impl Field {
     pub fn application_property(key: &str) -> Self {
         Self::ApplicationProperty(key.chars().take(64).flat_map(char::escape_debug).collect())
     }
+
+    /// The unit of its length.
+    fn unit(&self) -> &'static str {
+        match self {
+            Self::ApplicationProperty(_) | Self::Properties | Self::Message | Self::Setting("correlation filter") => {
+                "bytes"
+            }
+            _ => "UTF-16 code units",
+        }
+    }
 }
 
 impl fmt::Display for Field {
@@ -136,9 +149,12 @@ impl fmt::Display for InvalidArgument {
         let field = &self.field;
         match &self.problem {
             Problem::Empty => write!(f, "{field} must not be empty"),
-            Problem::TooLong { limit } => write!(f, "{field} is longer than {limit}"),
+            Problem::TooLong { limit } => {
+                let is = if *field == Field::Properties { "are" } else { "is" };
+                write!(f, "{field} {is} longer than {limit} {}", field.unit())
+            }
             Problem::NotPositive => write!(f, "{field} must be greater than zero"),
-            Problem::OutOfRange => write!(f, "{field} is out of its range"),
+            Problem::OutOfRange { expected } => write!(f, "{field} must be {expected}"),
             Problem::PartitionKeySessionIdMismatch => {
                 f.write_str("PartitionKey must equal SessionId when both are set")
             }
@@ -155,3 +171,24 @@ impl fmt::Display for InvalidArgument {
 }
 
 impl error::Error for InvalidArgument {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_has_its_unit() {
+        let text = |field| InvalidArgument::new(field, Problem::TooLong { limit: 50 }).to_string();
+        for (field, expected) in [
+            (Field::MessageId, "MessageId is longer than 50 UTF-16 code units"),
+            (Field::DeadLetterReason, "DeadLetterReason is longer than 50 UTF-16 code units"),
+            (Field::EntityPath, "the entity's path is longer than 50 UTF-16 code units"),
+            (Field::RuleName, "the rule's name is longer than 50 UTF-16 code units"),
+            (Field::application_property("k"), "application property \"k\" is longer than 50 bytes"),
+            (Field::Properties, "the properties are longer than 50 bytes"),
+            (Field::Setting("correlation filter"), "correlation filter is longer than 50 bytes"),
+        ] {
+            assert_eq!(text(field), expected);
+        }
+    }
+}
