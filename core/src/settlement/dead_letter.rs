@@ -1,3 +1,5 @@
+mod fit;
+
 use std::{borrow::Cow, fmt};
 
 use super::Changes;
@@ -152,6 +154,24 @@ impl DeadLetter {
         Self::new(DeadLetterReason::MaxDeliveryCountExceeded, description)
     }
 
+    /// A message that cannot be forwarded to the entity `target`, because of `cause`.
+    #[must_use]
+    pub fn forward_target_unavailable(target: &str, cause: impl fmt::Display) -> Self {
+        let description = format!("The message could not be forwarded to {}: {cause}", Escaped(target));
+        Self::new(DeadLetterReason::ForwardTargetUnavailable, description)
+    }
+
+    /// A message that was forwarded as often as it may be, and would be forwarded to the entity `target` next.
+    #[must_use]
+    pub fn max_transfer_hop_count_exceeded(hops: impl Into<u64>, target: &str) -> Self {
+        let hops = hops.into();
+        let description = format!(
+            "The message was forwarded {hops} times, the maximum, and is not forwarded to {}.",
+            Escaped(target)
+        );
+        Self::new(DeadLetterReason::MaxTransferHopCountExceeded, description)
+    }
+
     /// A message whose properties exceed the limits, or would with what its settlement adds.
     #[must_use]
     pub fn header_size_exceeded() -> Self {
@@ -199,33 +219,10 @@ impl DeadLetter {
     /// Truncates texts that are too long, so that a broker accepts the dead letter beside the properties that are
     /// `present`: the reason and the description to 4,096 UTF-16 code units, and to what is left of the 65,534 bytes
     /// and the 1,024 application properties. What matters least goes first: further properties, then the description,
-    /// then the trail; the reason stays, even where nothing is left, for a broker always admits it.
+    /// then the trail; the reason stays, even where nothing is left, for a broker always admits it. A reason and a
+    /// description that are present take no space: they are replaced.
     pub fn fit(&mut self, present: &Properties) {
-        if let DeadLetterReason::Application(code) = &mut self.reason {
-            cut(code, limits::DEAD_LETTER_TEXT, limits::PROPERTY_BYTES - Self::REASON.len());
-        }
-        cut(&mut self.description, limits::DEAD_LETTER_TEXT, limits::PROPERTY_BYTES - Self::DESCRIPTION.len());
-
-        let mut room = Room::beside(present);
-        room.bytes = room.bytes.saturating_sub(Self::REASON.len() + self.reason.as_str().len());
-        let mut changes = std::mem::take(&mut self.changes).into_properties();
-        let mut kept = ApplicationProperties::new();
-        if let Some(trail) = changes.remove(Self::TRAIL).filter(|trail| room.take(Self::TRAIL, trail.size())) {
-            kept.insert(Self::TRAIL, trail);
-        }
-        let left = room.bytes.saturating_sub(Self::DESCRIPTION.len());
-        if left < self.description.len() {
-            cut(&mut self.description, limits::DEAD_LETTER_TEXT, left);
-        }
-        if !self.description.is_empty() && !room.take(Self::DESCRIPTION, self.description.len()) {
-            self.description = Cow::Borrowed("");
-        }
-        for (name, value) in changes.iter() {
-            if name.len() + value.size() <= limits::PROPERTY_BYTES && room.take(name, value.size()) {
-                kept.insert(name, value.clone());
-            }
-        }
-        self.changes = kept.into();
+        fit::fit(self, present);
     }
 }
 
@@ -236,75 +233,9 @@ fn remove(message: &mut Message, name: &str) {
     }
 }
 
-/// What is left for a dead letter beside the properties of its message.
-struct Room<'p> {
-    present: &'p ApplicationProperties,
-    bytes: usize,
-    places: usize,
-}
-
-impl<'p> Room<'p> {
-    fn beside(properties: &'p Properties) -> Self {
-        let present = properties.application_properties();
-        Self {
-            present,
-            bytes: limits::ALL_PROPERTIES_BYTES.saturating_sub(properties.size()),
-            places: limits::PROPERTIES.saturating_sub(present.len()),
-        }
-    }
-
-    /// Reserves the space for one property. A name that is present needs no further place.
-    fn take(&mut self, name: &str, size: usize) -> bool {
-        let place = usize::from(self.present.get(name).is_none());
-        let bytes = name.len() + size;
-        let fits = bytes <= self.bytes && place <= self.places;
-        if fits {
-            self.bytes -= bytes;
-            self.places -= place;
-        }
-        fits
-    }
-}
-
-/// Cuts `text` to `units` UTF-16 code units and `bytes` bytes, on a character, with a mark where something is missing.
-fn cut(text: &mut Cow<'static, str>, units: usize, bytes: usize) {
-    const MARK: &str = "…";
-    if text.len() <= bytes && !limits::is_longer_than(text, units) {
-        return;
-    }
-    if bytes < MARK.len() {
-        *text = Cow::Borrowed("");
-        return;
-    }
-    let (mut unit, mut end) = (0, 0);
-    for char in text.chars() {
-        unit += char.len_utf16();
-        if unit + 1 > units || end + char.len_utf8() + MARK.len() > bytes {
-            break;
-        }
-        end += char.len_utf8();
-    }
-    *text = Cow::Owned(format!("{}{MARK}", &text[..end]));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fitted(mut dead_letter: DeadLetter, present: usize) -> DeadLetter {
-        let mut properties = Properties::new();
-        properties.set_subject("s".repeat(present));
-        dead_letter.fit(&properties);
-        dead_letter
-    }
-
-    fn size(dead_letter: &DeadLetter) -> usize {
-        let description = dead_letter.description.len();
-        DeadLetter::REASON.len()
-            + dead_letter.reason.as_str().len()
-            + if description == 0 { 0 } else { DeadLetter::DESCRIPTION.len() + description }
-            + dead_letter.changes.properties().map_or(0, ApplicationProperties::size)
-    }
 
     #[test]
     fn a_reason_of_the_application_has_no_code_of_the_list() {
@@ -332,64 +263,13 @@ mod tests {
         assert_eq!(left(DeadLetter::remove_reason), [false, false, true, true]);
     }
 
-    /// Rules: P-44.
     #[test]
-    fn a_description_is_cut_on_a_character() {
-        for text in ["x".repeat(1 << 20), "語".repeat(1 << 18), "🦀".repeat(1 << 18)] {
-            let cut = fitted(DeadLetter::new(DeadLetterReason::HandlerPermanent, text), 0).description;
-            let units = cut.encode_utf16().count();
-            assert!(cut.ends_with('…') && (4_095..=4_096).contains(&units), "{units}");
-        }
-    }
-
-    #[test]
-    fn a_text_that_is_cut_has_a_mark_where_there_is_space_for_it() {
-        for (text, units, bytes, expected) in [
-            ("abcd", 4, 4, "abcd"),
-            ("abcde", 4, 9, "abc…"),
-            ("abcde", 9, 4, "a…"),
-            ("abcde", 9, 3, "…"),
-            ("abcde", 9, 2, ""),
-            ("語語語", 9, 6, "語…"),
-            ("語語語", 9, 5, "…"),
-            ("🦀🦀🦀", 4, 99, "🦀…"),
-        ] {
-            let mut cut = Cow::Borrowed(text);
-            super::cut(&mut cut, units, bytes);
-            assert_eq!(cut, expected, "{text} to {units} units and {bytes} bytes");
-        }
-    }
-
-    #[test]
-    fn the_least_important_part_is_cut_first() {
-        let full = || {
-            let mut dead_letter = DeadLetter::new(DeadLetterReason::DeserializationFailed, "d".repeat(4_000));
-            let changes: ApplicationProperties =
-                [(DeadLetter::TRAIL, "t".repeat(100)), ("more", "m".repeat(1_000))].into_iter().collect();
-            dead_letter.changes = changes.into();
-            dead_letter
-        };
-        for present in [0, 60_000, 61_500, 62_000, 65_000, 65_400, 65_480] {
-            let cut = fitted(full(), present);
-            assert!(present + size(&cut) <= limits::ALL_PROPERTIES_BYTES, "{present}");
-            let has = |key| cut.changes.properties().is_some_and(|properties| properties.get(key).is_some());
-            assert_eq!(has("more"), present <= 60_000, "{present}");
-            assert_eq!(has(DeadLetter::TRAIL), present <= 65_000, "{present}");
-        }
-        let left = limits::ALL_PROPERTIES_BYTES - size(&full());
-        assert_eq!((fitted(full(), left), fitted(full(), left + 1) == full()), (full(), false));
-    }
-
-    #[test]
-    fn there_is_a_reason_beside_the_most_properties() {
-        for (present, kept) in [(1_022, (true, true)), (1_023, (true, false)), (1_024, (false, false))] {
-            let mut properties = Properties::new();
-            *properties.application_properties_mut() = (0..present).map(|i| (i.to_string(), true)).collect();
-            let mut dead_letter = DeadLetter::new(DeadLetterReason::DeserializationFailed, "why");
-            dead_letter.changes =
-                [(DeadLetter::TRAIL, "json;exact;Syntax;1:1")].into_iter().collect::<ApplicationProperties>().into();
-            dead_letter.fit(&properties);
-            assert_eq!((!dead_letter.changes.is_empty(), !dead_letter.description.is_empty()), kept, "{present}");
-        }
+    fn what_is_not_forwarded_names_the_target() {
+        let unavailable = DeadLetter::forward_target_unavailable("orders", "send: the disk is full");
+        let expected = "The message could not be forwarded to orders: send: the disk is full";
+        assert_eq!((unavailable.reason.as_str(), &*unavailable.description), ("ForwardTargetUnavailable", expected));
+        let too_often = DeadLetter::max_transfer_hop_count_exceeded(4_u8, "orders");
+        let expected = "The message was forwarded 4 times, the maximum, and is not forwarded to orders.";
+        assert_eq!((too_often.reason.as_str(), &*too_often.description), ("MaxTransferHopCountExceeded", expected));
     }
 }
