@@ -117,6 +117,11 @@ pub trait Receiver: Send + Unpin {
         let _ = direct;
     }
 
+    /// Declares that the caller browses messages, and releases each of them: from now on, a receiver that dead-letters what
+    /// it cannot decode delivers it instead, as bytes. The default has no effect.
+    #[doc(hidden)]
+    fn browse_only(&mut self) {}
+
     /// Returns the capabilities of the transport of this receiver. The default has none.
     fn capabilities(&self) -> Capabilities {
         Capabilities::none()

@@ -48,6 +48,7 @@ trait Twin: Send {
     fn stop(&mut self);
     fn poll_stopped(&mut self, cx: &mut Context<'_>) -> Poll<()>;
     fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>);
+    fn browse_only(&mut self);
     fn capabilities(&self) -> Capabilities;
     fn entity_info(&self) -> EntityInfo;
 }
@@ -72,6 +73,10 @@ impl<R: Receiver<Lease = L>, L: Lease> Twin for Unboxed<R, L> {
 
     fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
         self.receiver.receive_directly(direct);
+    }
+
+    fn browse_only(&mut self) {
+        self.receiver.browse_only();
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -105,6 +110,10 @@ impl Receiver for DynReceiver {
 
     fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
         self.0.receive_directly(direct);
+    }
+
+    fn browse_only(&mut self) {
+        self.0.browse_only();
     }
 
     fn capabilities(&self) -> Capabilities {

@@ -111,7 +111,7 @@ impl ErrorKind {
             Self::MessageSizeExceeded => "the message is too large",
             Self::Transaction => "the transaction failed",
             Self::Serialization => "the message could not be serialized",
-            Self::Throttled => "a limit of this process was reached",
+            Self::Throttled => "the broker was not called",
             Self::General => "the operation failed",
         }
     }

@@ -34,6 +34,7 @@ use crate::{
 #[derive(Clone, Default)]
 struct Inside {
     is_stopped: Arc<AtomicBool>,
+    browses: Arc<AtomicBool>,
 }
 
 macro_rules! refused {
@@ -111,6 +112,10 @@ impl Receiver for Inside {
 
     fn receive_directly(&mut self, direct: &Arc<dyn DirectReceiver>) {
         direct.receive(Message::new("direct"));
+    }
+
+    fn browse_only(&mut self) {
+        self.browses.store(true, Ordering::Relaxed);
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -429,6 +434,8 @@ async fn a_receiver_passes_its_calls_on() {
     receiver.stop();
     assert!(inside.is_stopped.load(Ordering::Relaxed));
     let direct = Arc::new(Direct::default());
+    receiver.browse_only();
+    assert!(inside.browses.load(Ordering::Relaxed));
     receiver.receive_directly(&(direct.clone() as Arc<dyn DirectReceiver>));
     assert_eq!(*direct.0.lock().unwrap(), ["direct"]);
 }
