@@ -10,6 +10,8 @@ pub enum EncodeErrorKind {
     Value,
     /// No codec of the set writes the requested media type.
     NoSuchMediaType,
+    /// The set has no codec of the requested name.
+    NoSuchCodec,
 }
 
 /// A value that could not be written. Nothing of it is sent.
@@ -55,6 +57,7 @@ impl fmt::Display for EncodeError {
             EncodeErrorKind::Unsupported => "the format cannot represent the value",
             EncodeErrorKind::Value => "the value could not be serialized",
             EncodeErrorKind::NoSuchMediaType => "no codec of the set writes the media type",
+            EncodeErrorKind::NoSuchCodec => "the set has no codec of this name",
         })?;
         match &self.detail {
             Some(detail) => write!(f, ": {detail}"),

@@ -1,6 +1,6 @@
 use std::{borrow::Cow, error, fmt};
 
-use crate::ValueKind;
+use crate::{Limits, ValueKind};
 
 /// The kind of a [`DecodeError`]: the reason why a codec refused a body. The name of a kind is also its code in a trail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -200,6 +200,17 @@ impl DecodeError {
     pub fn with_detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = Some(bounded(detail.into()));
         self
+    }
+
+    /// Adds the limit that was exceeded, if there is no detail.
+    #[cold]
+    pub(crate) fn name_limit(&mut self, limits: &Limits) {
+        let (limit, of) = match self.kind() {
+            DecodeErrorKind::Depth => (limits.depth, "levels"),
+            DecodeErrorKind::Count => (limits.elements, "elements"),
+            _ => return,
+        };
+        self.0.detail.get_or_insert_with(|| format!("{limit} {of}").into());
     }
 
     /// Adds what the type expected. It must not quote the body.

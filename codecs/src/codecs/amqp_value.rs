@@ -53,9 +53,9 @@ impl<S: CodecSet> Codecs<S> {
             Some(Ok(value)) => Ok(Decoded { value, by: NAME, chosen: Chosen::Exact, attempts: Vec::new() }),
             Some(Err(error)) => {
                 let attempt = Attempt { codec: NAME, chosen: Chosen::Exact, error };
-                Err(failure(&resolution, content_type, vec![attempt]))
+                Err(failure(&resolution, content_type, self.limits(), vec![attempt]))
             }
-            None => Err(failure(&resolution, content_type, Vec::new())),
+            None => Err(failure(&resolution, content_type, self.limits(), Vec::new())),
         };
         if let Some(observer) = &self.inner.observer {
             observer.tell(resolution.declared(), &result);

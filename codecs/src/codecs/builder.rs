@@ -82,6 +82,9 @@ impl<S: CodecSet> CodecsBuilder<S> {
     /// Sets the only media types that may be declared: `application/json`, every type with a suffix as `*/*+json`, or every
     /// subtype as `text/*`. Parameters do not count. Without a list every type may be declared. An entry is text or a
     /// [`Mime`](mime::Mime).
+    ///
+    /// With a fallback chain, the codecs of the chain try a body of another type. To refuse it instead, call
+    /// [`on_not_allowed`](Self::on_not_allowed) with [`Policy::Reject`].
     pub fn allow<N: AsRef<str>>(mut self, media_types: impl IntoIterator<Item = N>) -> Self {
         self.settings.allow = Some(media_types.into_iter().map(|entry| entry.as_ref().to_owned()).collect());
         self

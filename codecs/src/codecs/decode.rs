@@ -128,7 +128,7 @@ impl<S: CodecSet> Codecs<S> {
                 Err(error) => attempts.push(Attempt { codec, chosen: step.chosen, error }),
             }
         }
-        Err(failure(resolution, content_type, attempts))
+        Err(failure(resolution, content_type, limits, attempts))
     }
 
     /// Reads a body with the codec that has written it. The limits and the rules for received bodies do not apply.
@@ -142,7 +142,15 @@ impl<S: CodecSet> Codecs<S> {
 }
 
 #[cold]
-pub(super) fn failure(resolution: &Resolution, content_type: Option<&str>, attempts: Vec<Attempt>) -> DecodeFailure {
+pub(super) fn failure(
+    resolution: &Resolution,
+    content_type: Option<&str>,
+    limits: &Limits,
+    mut attempts: Vec<Attempt>,
+) -> DecodeFailure {
+    for attempt in &mut attempts {
+        attempt.error.name_limit(limits);
+    }
     let text = excerpt(content_type.unwrap_or_default());
     DecodeFailure::new(resolution.declared(), resolution.malformed(), text, attempts)
 }

@@ -1,7 +1,7 @@
 use std::{error, fmt};
 
 use super::Attempt;
-use crate::{DecodeErrorKind, MalformedContentType, Trail, essence_of};
+use crate::{DecodeErrorKind, MalformedContentType, MediaType, Trail, essence_of};
 
 /// The class of a body's ContentType for a set of codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +69,8 @@ struct Failure {
     malformed: Option<MalformedContentType>,
     content_type: Box<str>,
     attempts: Vec<Attempt>,
+    /// What the type of the value reads if it has a format of its own.
+    own_format: &'static [MediaType],
 }
 
 impl DecodeFailure {
@@ -80,17 +82,26 @@ impl DecodeFailure {
         content_type: String,
         attempts: Vec<Attempt>,
     ) -> Self {
-        Self(Box::new(Failure { declared, malformed, content_type: content_type.into(), attempts }))
+        let content_type = content_type.into();
+        Self(Box::new(Failure { declared, malformed, content_type, attempts, own_format: &[] }))
+    }
+
+    /// Returns the same failure for a type that reads only these media types, whatever the codecs of the set read.
+    #[cold]
+    pub(crate) fn of_own_format(mut self, media_types: &'static [MediaType]) -> Self {
+        self.0.own_format = media_types;
+        self
     }
 
     /// Returns the same failure after other attempts.
     pub(crate) fn with_attempts(&self, attempts: Vec<Attempt>) -> Self {
-        let Failure { declared, malformed, content_type, .. } = &*self.0;
+        let Failure { declared, malformed, content_type, own_format, .. } = &*self.0;
         Self(Box::new(Failure {
             declared: *declared,
             malformed: *malformed,
             content_type: content_type.clone(),
             attempts,
+            own_format,
         }))
     }
 
@@ -141,20 +152,25 @@ impl fmt::Display for DecodeFailure {
             return Ok(());
         }
         let text = &self.0.content_type;
-        match self.declared() {
-            Declared::Missing => f.write_str("no ContentType is declared, and none is assumed"),
-            Declared::Malformed => {
+        match (self.declared(), self.0.own_format) {
+            (Declared::Missing, _) => f.write_str("no ContentType is declared, and none is assumed"),
+            (Declared::Malformed, _) => {
                 write!(f, "the ContentType `{text}` is malformed")?;
                 self.0.malformed.map_or(Ok(()), |why| write!(f, ": {why}"))
             }
-            Declared::NotAllowed => write!(f, "the ContentType `{text}` is not allowed here"),
-            Declared::Unknown | Declared::Known => {
+            (Declared::NotAllowed, _) => write!(f, "the ContentType `{text}` is not allowed here"),
+            (Declared::Unknown | Declared::Known, [first, rest @ ..]) => {
+                let what = "the type has a format of its own, which does not read the ContentType";
+                write!(f, "{what} `{text}`: expected {first}")?;
+                rest.iter().try_for_each(|media_type| write!(f, ", {media_type}"))
+            }
+            (declared @ (Declared::Unknown | Declared::Known), []) => {
                 write!(f, "no codec reads the ContentType `{text}`")?;
                 // Clients set these for any body.
                 let essence = essence_of(text);
                 let defaults = ["application/octet-stream", "text/plain"];
                 let is_default = defaults.iter().any(|default| essence.eq_ignore_ascii_case(default));
-                if is_default && self.declared() == Declared::Unknown {
+                if is_default && declared == Declared::Unknown {
                     f.write_str("; `on_unknown` can name a codec for it")?;
                 }
                 Ok(())

@@ -160,11 +160,11 @@ impl<S: CodecSet> Codecs<S> {
         value.encode_as(self, content_type.as_ref())
     }
 
-    /// Writes one value with the codec of this name. [`EncodeErrorKind::NoSuchMediaType`] if there is none.
+    /// Writes one value with the codec of this name. [`EncodeErrorKind::NoSuchCodec`] if the set has none.
     pub fn encode_with<T: Serialize + ?Sized>(&self, value: &T, name: &str) -> Result<Encoded, EncodeError> {
         match self.inner.rules.members.iter().position(|member| member.name == name) {
             Some(codec) => self.encode_at(codec, value),
-            None => Err(no_such(name)),
+            None => Err(self.no_such_codec(name)),
         }
     }
 
@@ -194,6 +194,16 @@ impl<S: CodecSet> Codecs<S> {
 
     pub(crate) fn format_of(&self, name: &str) -> Option<Format> {
         self.inner.rules.members.iter().find(|member| member.name == name).map(|member| member.format)
+    }
+
+    /// The error for a codec that the set does not have: its name, and those of the set.
+    #[doc(hidden)]
+    #[cold]
+    #[must_use]
+    pub fn no_such_codec(&self, name: &str) -> EncodeError {
+        let names: Vec<_> = self.inner.rules.members.iter().map(|member| member.name).collect();
+        let detail = format!("`{}`, expected one of {}", excerpt(name), names.join(", "));
+        EncodeError::new(EncodeErrorKind::NoSuchCodec).with_detail(detail)
     }
 
     /// Returns the limits of decoding one body.

@@ -63,7 +63,10 @@ impl<S: CodecSet> Codecs<S> {
             let cx = DecodeContext::new(self.limits());
             let result = match guarded(body, &cx, || read(body, &cx)) {
                 Ok(value) => Ok(Decoded { value, by: format.name, chosen, attempts: Vec::new() }),
-                Err(error) => Err(failure(&rules.resolve(content_type), content_type, format.refused(chosen, error))),
+                Err(error) => {
+                    let attempts = format.refused(chosen, error);
+                    Err(failure(&rules.resolve(content_type), content_type, self.limits(), attempts))
+                }
             };
             if let Some(observer) = &self.inner.observer {
                 observer.tell(Declared::Known, &result);
@@ -85,8 +88,12 @@ impl<S: CodecSet> Codecs<S> {
         };
         let result = match chosen.map(|chosen| (chosen, guarded(body, &cx, || read(body, &cx)))) {
             Some((chosen, Ok(value))) => Ok(Decoded { value, by: format.name, chosen, attempts: Vec::new() }),
-            Some((chosen, Err(error))) => Err(failure(&resolution, content_type, format.refused(chosen, error))),
-            None => Err(failure(&resolution, content_type, Vec::new())),
+            Some((chosen, Err(error))) => {
+                Err(failure(&resolution, content_type, self.limits(), format.refused(chosen, error)))
+            }
+            None => {
+                Err(failure(&resolution, content_type, self.limits(), Vec::new()).of_own_format(format.media_types))
+            }
         };
         if let Some(observer) = &self.inner.observer {
             // The format may read a type that is unknown to the set.

@@ -8,6 +8,7 @@ use super::{empty, sink::Sink};
 use crate::serde_error;
 use crate::{
     Codec, ContentType, DecodeContext, DecodeError, DecodeErrorKind, EncodeError, Format, Limits, MediaType, Position,
+    content_type::excerpt,
     explain::{Trace, explain},
     limits::guard::{Guard, Watch},
 };
@@ -121,7 +122,10 @@ fn parameter(encoding: Option<&str>) -> Result<Encoding, DecodeError> {
         None => Ok(Encoding::Fixint),
         Some(name) if name.eq_ignore_ascii_case("fixint") => Ok(Encoding::Fixint),
         Some(name) if name.eq_ignore_ascii_case("varint") => Ok(Encoding::Varint),
-        Some(_) => Err(DecodeError::new(DecodeErrorKind::UnsupportedParameter)),
+        Some(other) => {
+            let detail = format!("encoding `{}`, expected fixint or varint", excerpt(other));
+            Err(DecodeError::new(DecodeErrorKind::UnsupportedParameter).with_detail(detail))
+        }
     }
 }
 

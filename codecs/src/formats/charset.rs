@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, str};
 
-use crate::{DecodeError, DecodeErrorKind};
+use crate::{DecodeError, DecodeErrorKind, content_type::excerpt};
 
 /// A charset that text bodies may declare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Charset {
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case(parameter))
             .map(|&(_, charset)| charset)
-            .ok_or_else(|| DecodeError::new(DecodeErrorKind::UnsupportedCharset))
+            .ok_or_else(|| unsupported(parameter, "utf-8, us-ascii, iso-8859-1, utf-16, utf-16le or utf-16be"))
     }
 
     /// Returns the text, without a byte order mark. It borrows unless the bytes are not UTF-8.
@@ -56,6 +56,13 @@ impl Charset {
             Self::Utf16Be => utf_16(body, u16::from_be_bytes),
         }
     }
+}
+
+/// The refusal of a declared charset, and what would be read.
+#[cold]
+pub(crate) fn unsupported(charset: &str, expected: &str) -> DecodeError {
+    let detail = format!("`{}`, expected {expected}", excerpt(charset));
+    DecodeError::new(DecodeErrorKind::UnsupportedCharset).with_detail(detail)
 }
 
 /// Returns the body without the byte order mark that some senders put before UTF-8.

@@ -122,7 +122,7 @@ fn check_other_charset(charset: &str, body: &[u8]) -> Result<(), DecodeError> {
     if is_utf_8 || (!body.contains(&0) && str::from_utf8(body).is_ok()) {
         return Ok(());
     }
-    Err(DecodeError::new(DecodeErrorKind::UnsupportedCharset))
+    Err(super::charset::unsupported(charset, "utf-8"))
 }
 
 #[cold]

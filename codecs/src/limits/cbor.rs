@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn random_bytes_pass_the_quick_look_only_where_the_walk_takes_them() {
+    fn random_bytes_pass_the_quick_browse_only_where_the_walk_takes_them() {
         const HEADS: &[u8] =
             &[0x18, 0x19, 0x41, 0x58, 0x59, 0x62, 0x80, 0x81, 0x82, 0x98, 0xa1, 0xb8, 0xc1, 0xf8, 0xf9];
         says_yes_only_where(HEADS, |body, limits| keeps_limits(body, limits, &SIZES, head), walk);

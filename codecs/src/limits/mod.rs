@@ -87,7 +87,12 @@ impl Limits {
         if body.len() <= self.bytes {
             return Ok(());
         }
-        Err(DecodeError::new(DecodeErrorKind::Size))
+        Err(self.too_large(body.len()))
+    }
+
+    #[cold]
+    fn too_large(&self, bytes: usize) -> DecodeError {
+        DecodeError::new(DecodeErrorKind::Size).with_detail(format!("{bytes} bytes, at most {}", self.bytes))
     }
 }
 

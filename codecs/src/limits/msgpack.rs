@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn random_bytes_pass_the_quick_look_only_where_the_walk_takes_them() {
+    fn random_bytes_pass_the_quick_browse_only_where_the_walk_takes_them() {
         const HEADS: &[u8] = &[0x81, 0x82, 0x90, 0x91, 0x92, 0xa1, 0xc4, 0xcc, 0xcd, 0xd9, 0xda, 0xdc, 0xde, 0xc0];
         says_yes_only_where(HEADS, |body, limits| keeps_limits(body, limits, &SIZES, head), walk);
     }

@@ -168,7 +168,7 @@ mod tests {
 
     /// Bodies of the parts of fields, cut and spoiled.
     #[test]
-    fn random_bytes_pass_the_quick_look_only_where_the_walk_takes_them() {
+    fn random_bytes_pass_the_quick_browse_only_where_the_walk_takes_them() {
         const PARTS: [&[u8]; 12] = [
             &[0x08, 1],
             &[0x08, 0xff, 0x01],

@@ -67,7 +67,9 @@ fn a_reply_is_in_the_requesters_format() {
 fn a_codec_by_its_name() {
     let codecs = Codecs::builder().with(A).with(B).build().unwrap();
     assert_eq!(codecs.encode_with(&1, "b").unwrap().content_type, "application/b");
-    assert_eq!(codecs.encode_with(&1, "c").unwrap_err().kind(), EncodeErrorKind::NoSuchMediaType);
+    let error = codecs.encode_with(&1, "c").unwrap_err();
+    assert_eq!(error.kind(), EncodeErrorKind::NoSuchCodec);
+    assert_eq!(error.to_string(), "the set has no codec of this name: `c`, expected one of a, b");
     assert_eq!((codecs.codec_for("text/a"), codecs.codec_for("text/x")), (Some("a"), None));
 }
 

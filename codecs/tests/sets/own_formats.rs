@@ -44,6 +44,17 @@ fn another_type_is_not_supported() {
     assert_eq!(told(&fail("application/json")), (String::new(), "UnsupportedContentType"));
     assert_eq!(told(&fail("application/xml")), (String::new(), "UnsupportedContentType"));
     assert_eq!(told(&fail("protobuf")), (String::new(), "MalformedContentType"));
+    // `on_unknown` does not apply, so it is not advised.
+    let said = "the type has a format of its own, which does not read the ContentType";
+    for declared in ["application/octet-stream", "application/json"] {
+        let text = fail(declared).to_string();
+        assert_eq!(
+            text,
+            format!(
+                "{said} `{declared}`: expected application/protobuf, application/x-protobuf, application/vnd.google.protobuf"
+            )
+        );
+    }
 }
 
 #[test]

@@ -153,7 +153,7 @@ fn one_line_for_each_attempt() {
         .build()
         .unwrap();
     let failure = codecs.decode::<String>(Some("application/a"), b"").unwrap_err();
-    assert_eq!(failure.to_string(), "a: not well-formed\nb: nested deeper than the limit");
+    assert_eq!(failure.to_string(), "a: not well-formed\nb: nested deeper than the limit: 64 levels");
 }
 
 #[test]

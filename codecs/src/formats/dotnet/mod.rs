@@ -207,7 +207,7 @@ impl Codec for DataContractXml {
         if let Some(charset) = cx.parameter("charset")
             && !["utf-8", "us-ascii", "utf8"].iter().any(|known| known.eq_ignore_ascii_case(charset))
         {
-            return Err(DecodeError::new(DecodeErrorKind::UnsupportedCharset));
+            return Err(charset::unsupported(charset, "utf-8 or us-ascii"));
         }
         if charset::strip_bom(body).is_empty() {
             return empty::decode();
