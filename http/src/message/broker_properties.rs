@@ -157,12 +157,20 @@ pub(super) fn write_sent(properties: &Properties) -> Map<String, Value> {
     set("Label", properties.subject());
     set("ReplyTo", properties.reply_to());
     set("To", properties.to());
+    // What the header `Content-Type` cannot carry.
+    set("ContentType", properties.content_type().filter(|text| !is_in_header(text)));
     let scheduled = properties.scheduled_enqueue_time().and_then(date::write);
     set("ScheduledEnqueueTimeUtc", scheduled.as_deref());
     if let Some(time_to_live) = properties.time_to_live().and_then(|time| seconds(time.as_millis())) {
         written.insert("TimeToLive".to_owned(), time_to_live);
     }
     written
+}
+
+/// Whether the header `Content-Type` carries a ContentType unchanged. White space at its ends would be removed.
+pub(super) fn is_in_header(content_type: &str) -> bool {
+    let is_printable = content_type.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    is_printable && !content_type.is_empty() && content_type.trim_ascii() == content_type
 }
 
 /// Whole seconds as an integer.

@@ -81,9 +81,10 @@ fn application_properties(headers: &HeaderMap) -> Result<ApplicationProperties, 
     Ok(properties)
 }
 
-/// Writes the ContentType and the application properties. Returns the key of one that no header represents.
+/// Writes the ContentType, if the header can carry it, and the application properties. Returns the key of one that no header represents.
 pub(super) fn write_properties<'m>(headers: &mut HeaderMap, message: &'m Message, exact: bool) -> Option<&'m str> {
-    if let Some(value) = message.content_type().and_then(|text| HeaderValue::from_str(text).ok()) {
+    let content_type = message.content_type().filter(|text| broker_properties::is_in_header(text));
+    if let Some(value) = content_type.and_then(|text| HeaderValue::from_str(text).ok()) {
         headers.insert(CONTENT_TYPE, value);
     }
     let properties = message.application_properties();

@@ -7,7 +7,7 @@ use consign_core::{
     time::Timestamp,
 };
 use consign_http::{from_batch, from_request, from_response, to_batch, to_request, to_response};
-use proptest::{collection::btree_map, option, prelude::*};
+use proptest::{collection::btree_map, option, prelude::*, test_runner::RngSeed};
 
 /// The types that a header keeps.
 fn kept() -> impl Strategy<Value = PropertyValue> {
@@ -67,7 +67,15 @@ fn same(one: &Message, other: &Message) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// `SEED=8 cargo test --package consign-http random` tries other messages.
+fn config() -> ProptestConfig {
+    let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    ProptestConfig { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
+}
+
 proptest! {
+    #![proptest_config(config())]
+
     /// Rules: HT-13, HT-14.
     #[test]
     fn what_a_header_keeps_is_kept(message in message("key-[a-z0-9]{0,10}", kept())) {

@@ -4,7 +4,7 @@ use consign_core::{
     message::{LockToken, MessageState, Received, SequenceNumber, Value},
     time::Timestamp,
 };
-use consign_http::{from_response, lock_token, to_response};
+use consign_http::{from_request, from_response, lock_token, to_request, to_response};
 use serde_json::{Value as Json, json};
 
 /// Whole seconds.
@@ -52,6 +52,19 @@ fn a_response_without_a_lock_shows_none() {
     let (headers, _) = to_response(&received(), None, false);
     assert_eq!(lock_token(&headers).unwrap(), None);
     assert!(!headers["brokerproperties"].to_str().unwrap().contains("Lock"));
+}
+
+#[test]
+fn each_content_type_survives() {
+    for content_type in ["application/vnd.müller+json", "text/\nplain", "text/plain ", "", "text/plain; charset=utf-8"]
+    {
+        let message = Message::builder().content_type(content_type).build("a").unwrap();
+        let (headers, body) = to_request(&message, false).unwrap();
+        assert_eq!(from_request(&headers, body).unwrap().content_type(), Some(content_type), "{headers:?}");
+        let (headers, body) = to_response(&message, None, false);
+        let read = from_response(&headers, body.unwrap()).unwrap();
+        assert_eq!(read.content_type(), Some(content_type), "{headers:?}");
+    }
 }
 
 #[test]

@@ -36,11 +36,11 @@
 //! # Errors
 //!
 //! Not found is [`Missing`](BlobErrorKind::Missing), unless the store reports that the bucket or container is missing; a missing
-//! permission is [`Denied`](BlobErrorKind::Denied); everything else
+//! permission is [`Denied`](BlobErrorKind::Denied); a full disk of `LocalFileSystem` is [`Full`](BlobErrorKind::Full); everything else
 //! is [`Unavailable`](BlobErrorKind::Unavailable), which is retryable. The store's own error is the source.
 #![forbid(unsafe_code)]
 
-use std::{fmt, iter::successors, sync::Arc};
+use std::{fmt, io, iter::successors, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use consign::{
@@ -166,12 +166,20 @@ impl BlobStore for ObjectBlobs {
 
 fn error(error: Error) -> BlobError {
     let kind = match error {
+        _ if is_full(&error) => BlobErrorKind::Full,
         Error::NotFound { ref source, .. } if is_of_bucket(&**source) => BlobErrorKind::Unavailable,
         Error::NotFound { .. } => BlobErrorKind::Missing,
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => BlobErrorKind::Denied,
         _ => BlobErrorKind::Unavailable,
     };
     BlobError::new(kind).with_source(error)
+}
+
+/// Whether the disk of a store, or the quota of its user, is full.
+fn is_full(error: &(dyn std::error::Error + 'static)) -> bool {
+    successors(Some(error), |error| error.source())
+        .filter_map(|error| error.downcast_ref::<io::Error>())
+        .any(|error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
 }
 
 /// Whether a store has reported that the bucket or container is missing. `object_store` has one error for each status 404, and the
@@ -202,6 +210,19 @@ impl std::error::Error for InvalidPrefix {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_full_disk_is_full() {
+        for (kind, expected) in [
+            (io::ErrorKind::StorageFull, BlobErrorKind::Full),
+            (io::ErrorKind::QuotaExceeded, BlobErrorKind::Full),
+            (io::ErrorKind::NotADirectory, BlobErrorKind::Unavailable),
+        ] {
+            // `LocalFileSystem` wraps it in an error of its own.
+            let source = Box::new(Error::Generic { store: "inner", source: Box::new(io::Error::from(kind)) });
+            assert_eq!(error(Error::Generic { store: "LocalFileSystem", source }).kind(), expected);
+        }
+    }
 
     #[test]
     fn a_missing_bucket_is_not_a_missing_blob() {
