@@ -1,4 +1,8 @@
-use std::{error, fmt, path::Path, time::Duration};
+use std::{
+    error, fmt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use consign::{
     middleware::dedup::{StoreError, StoreErrorKind},
@@ -11,6 +15,7 @@ use redb::{
 
 use crate::{
     new_file,
+    panics::caught,
     replies::{self, Bounds, NewReply},
 };
 
@@ -28,6 +33,7 @@ type Open = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
 /// The committed ids.
 pub(crate) struct File {
     open: Open,
+    path: PathBuf,
     /// `None` after a failed write.
     database: Option<Database>,
     secret: u128,
@@ -46,19 +52,25 @@ impl File {
     const CACHE: usize = 64 << 20;
 
     pub(crate) fn open(path: &Path, window: Duration, max: u64, max_reply_bytes: u64) -> Result<Self, StoreError> {
-        let path = path.to_owned();
+        let file = path.to_owned();
         let open = move || {
             let open = |path: &Path| Database::builder().set_cache_size(Self::CACHE).create(path);
-            new_file::create_whole(&path, open)?;
-            open(&path)
+            new_file::create_whole(&file, open)?;
+            open(&file)
         };
-        Self::open_by(Box::new(open), window, max, max_reply_bytes)
+        Self::open_by(Box::new(open), path, window, max, max_reply_bytes)
     }
 
-    pub(crate) fn open_by(open: Open, window: Duration, max: u64, max_reply_bytes: u64) -> Result<Self, StoreError> {
-        let database = open().map_err(not_opened)?;
-        let secret = secret(&database)?;
-        Ok(Self { open, database: Some(database), secret, window, max, max_reply_bytes })
+    pub(crate) fn open_by(
+        open: Open,
+        path: &Path,
+        window: Duration,
+        max: u64,
+        max_reply_bytes: u64,
+    ) -> Result<Self, StoreError> {
+        let (database, secret) = opened(&open, path)?;
+        let path = path.to_owned();
+        Ok(Self { open, path, database: Some(database), secret, window, max, max_reply_bytes })
     }
 
     fn database(&self) -> Result<&Database, redb::Error> {
@@ -70,19 +82,22 @@ impl File {
         self.database = None;
     }
 
-    /// Opens a file that was closed, and writes to it.
-    pub(crate) fn open_again(&mut self) -> Result<(), StoreError> {
-        let database = (self.open)().map_err(not_opened)?;
+    #[cfg(test)]
+    pub(crate) fn is_closed(&self) -> bool {
+        self.database.is_none()
+    }
+
+    /// Opens a file that was closed, and writes as much as a batch of so many ids. On a full disk a smaller write may
+    /// succeed although no batch does.
+    pub(crate) fn open_again(&mut self, batch: usize) -> Result<(), StoreError> {
+        let (database, secret) = opened(&self.open, &self.path)?;
         // The digests of another file have another key.
-        if secret(&database)? != self.secret {
-            return Err(unavailable(UnknownFormat(())));
+        if secret != self.secret {
+            return Err(NotOpened::error(&self.path, StoreErrorKind::Unavailable, UnknownFormat(())));
         }
+        caught(|| write_and_remove(&database, batch)).map_err(unavailable)?.map_err(unavailable)?;
         self.database = Some(database);
-        let written = self.commit(&[], [].iter());
-        written.map(drop).map_err(|error| {
-            self.close();
-            unavailable(error)
-        })
+        Ok(())
     }
 
     pub(crate) fn secret(&self) -> [u8; 16] {
@@ -159,43 +174,74 @@ impl View {
     }
 }
 
-/// Reads the secret of a file, or initialises a new file.
-fn secret(database: &Database) -> Result<u128, StoreError> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random).expect("the system has random numbers");
-    let read = || -> Result<_, redb::Error> {
-        let transaction = database.begin_write()?;
-        let is_new = transaction.list_tables()?.next().is_none();
+/// Opens a database, and reads its secret. redb may panic where a page is damaged.
+fn opened(open: &Open, path: &Path) -> Result<(Database, u128), StoreError> {
+    let opened = caught(|| {
+        let database = open().map_err(|error| {
+            let kind = match error {
+                DatabaseError::DatabaseAlreadyOpen => StoreErrorKind::InUse,
+                _ => StoreErrorKind::Unavailable,
+            };
+            NotOpened::error(path, kind, error)
+        })?;
+        let secret = match secret(&database) {
+            Ok(Some(secret)) => secret,
+            Ok(None) => return Err(NotOpened::error(path, StoreErrorKind::Unavailable, UnknownFormat(()))),
+            Err(error) => return Err(NotOpened::error(path, StoreErrorKind::Unavailable, error)),
+        };
+        Ok((database, secret))
+    });
+    opened.unwrap_or_else(|panicked| Err(NotOpened::error(path, StoreErrorKind::Unavailable, panicked)))
+}
+
+/// Writes so many ids whose window is over, and removes them. The file keeps their pages.
+fn write_and_remove(database: &Database, count: usize) -> Result<(), redb::Error> {
+    let mut digests = vec![[0; 16]; count];
+    getrandom::fill(digests.as_flattened_mut()).expect("the system has random numbers");
+    for removes in [false, true] {
+        let mut transaction = database.begin_write()?;
+        transaction.set_quick_repair(true);
         {
-            let mut meta = transaction.open_table(META)?;
-            if !is_new {
-                // Nothing is written, also in a file of another program.
-                return Ok((value(&meta, "format")?, value(&meta, "secret")?));
+            let (mut ids, mut order) = (transaction.open_table(IDS)?, transaction.open_table(ORDER)?);
+            for digest in digests.iter().map(|digest| u128::from_le_bytes(*digest)) {
+                if removes {
+                    ids.remove(digest)?;
+                    order.remove((i64::MIN, digest))?;
+                } else {
+                    ids.insert(digest, i64::MIN)?;
+                    order.insert((i64::MIN, digest), ())?;
+                }
             }
-            meta.insert("format", FORMAT)?;
-            meta.insert("secret", u128::from_le_bytes(random))?;
-            transaction.open_table(IDS)?;
-            transaction.open_table(ORDER)?;
         }
         transaction.commit()?;
-        Ok((Some(FORMAT), Some(u128::from_le_bytes(random))))
-    };
-    match read().map_err(unavailable)? {
-        (Some(FORMAT), Some(secret)) => Ok(secret),
-        _ => Err(unavailable(UnknownFormat(()))),
     }
+    Ok(())
+}
+
+/// Reads the secret of a file, or initialises a new file. `None` for a file of another program.
+fn secret(database: &Database) -> Result<Option<u128>, redb::Error> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("the system has random numbers");
+    let transaction = database.begin_write()?;
+    let is_new = transaction.list_tables()?.next().is_none();
+    {
+        let mut meta = transaction.open_table(META)?;
+        if !is_new {
+            // Nothing is written, also in a file of another program.
+            let format = value(&meta, "format")?;
+            return Ok(value(&meta, "secret")?.filter(|_| format == Some(FORMAT)));
+        }
+        meta.insert("format", FORMAT)?;
+        meta.insert("secret", u128::from_le_bytes(random))?;
+        transaction.open_table(IDS)?;
+        transaction.open_table(ORDER)?;
+    }
+    transaction.commit()?;
+    Ok(Some(u128::from_le_bytes(random)))
 }
 
 fn value(meta: &impl ReadableTable<&'static str, u128>, name: &str) -> Result<Option<u128>, redb::Error> {
     Ok(meta.get(name)?.map(|value| value.value()))
-}
-
-fn not_opened(error: DatabaseError) -> StoreError {
-    let kind = match error {
-        DatabaseError::DatabaseAlreadyOpen => StoreErrorKind::InUse,
-        _ => StoreErrorKind::Unavailable,
-    };
-    StoreError::new(kind).with_source(error)
 }
 
 pub(crate) fn unavailable(source: impl error::Error + Send + Sync + 'static) -> StoreError {
@@ -213,3 +259,34 @@ impl fmt::Display for UnknownFormat {
 }
 
 impl error::Error for UnknownFormat {}
+
+/// The file could not be opened. The source is redb's error, [`UnknownFormat`], or a panic of redb.
+#[derive(Debug)]
+pub struct NotOpened {
+    path: PathBuf,
+    source: Box<dyn error::Error + Send + Sync>,
+}
+
+impl NotOpened {
+    fn error(path: &Path, kind: StoreErrorKind, source: impl error::Error + Send + Sync + 'static) -> StoreError {
+        StoreError::new(kind).with_source(Self { path: path.to_owned(), source: Box::new(source) })
+    }
+
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the file `{}`", self.path.display())
+    }
+}
+
+impl error::Error for NotOpened {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        Some(&*self.source)
+    }
+}

@@ -66,9 +66,14 @@
 //!
 //! # Failure
 //!
-//! A failure is a [`StoreError`] whose source is redb's error. After a write that failed, as on a full disk, the store closes the
-//! file and opens it again, with pauses of 100 ms to 10 s. Until a write has succeeded, no id is reserved. A process that is
-//! killed loses no commit that was answered.
+//! A failure is a [`StoreError`] whose source is redb's error, or [`NotOpened`] with the path of the file. After a write that
+//! failed, as on a full disk, the store closes the file and opens it again, with pauses of 100 ms to 10 s. The pauses become
+//! longer until ids or replies are written. The store then writes and removes 256 ids, as many as a write can have. Until
+//! that has succeeded, no id is reserved. A process that is killed loses no commit that was answered.
+//!
+//! redb does not check what it reads, so the store of a damaged file may forget ids. redb may also panic there. Opening such
+//! a file fails as [`Unavailable`](StoreErrorKind::Unavailable). After a panic in an open store, all calls fail with its text
+//! as their source, and the file stays locked until the process ends.
 //!
 //! # Threads
 //!
@@ -79,6 +84,7 @@
 
 mod file;
 mod new_file;
+mod panics;
 mod replies;
 mod request;
 mod reserved;
@@ -102,7 +108,10 @@ use crate::{
     request::{Answer, Request},
     worker::Worker,
 };
-pub use crate::{file::UnknownFormat, request::RedbToken};
+pub use crate::{
+    file::{NotOpened, UnknownFormat},
+    request::RedbToken,
+};
 
 /// A store of ids in a file; see the [crate](self).
 pub struct RedbStore<C = SystemClock> {
@@ -141,8 +150,9 @@ impl RedbStore {
     /// milliseconds. It reads and writes, and so blocks for a few milliseconds. A new file is created beside its place, as
     /// `NAME.RANDOM.part`, and gets its name when it is whole: an interrupted creation leaves at most such a file.
     ///
-    /// Fails as [`InUse`](StoreErrorKind::InUse) if the file is open already, in this process or in another one, and as
-    /// [`Unavailable`](StoreErrorKind::Unavailable) if it cannot be opened or is [not of this kind](UnknownFormat).
+    /// Fails as [`InUse`](StoreErrorKind::InUse) if the file is open already, in this process or in another one. Fails as
+    /// [`Unavailable`](StoreErrorKind::Unavailable) if it cannot be opened, is damaged or is [not of this kind](UnknownFormat).
+    /// The source is [`NotOpened`], which names the file.
     pub fn open(path: impl AsRef<Path>, window: Duration) -> Result<Self, StoreError> {
         Self::builder(window).open(path)
     }

@@ -22,6 +22,20 @@ pub(crate) enum Request {
     FindReply { digest: u128, now: Moment, answer: Answer<Option<RecordedReply>> },
 }
 
+impl Request {
+    /// Answers with an error.
+    pub(crate) fn refuse(self, error: StoreError) {
+        match self {
+            Self::Begin { answer, .. } => drop(answer.send(Err(error))),
+            Self::Renew { answer, .. }
+            | Self::Commit { answer, .. }
+            | Self::Forget { answer, .. }
+            | Self::PutReply { answer, .. } => drop(answer.send(Err(error))),
+            Self::FindReply { answer, .. } => drop(answer.send(Err(error))),
+        }
+    }
+}
+
 /// The right to end a reservation in a [`RedbStore`](crate::RedbStore).
 #[derive(Debug)]
 pub struct RedbToken(Holder);

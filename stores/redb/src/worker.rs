@@ -3,15 +3,20 @@ use std::{sync::Arc, time::Duration};
 use consign::{
     middleware::dedup::{Begin, StoreError, StoreErrorKind},
     time::{Moment, Timestamp},
+    transport::Escaped,
 };
 use tokio::sync::mpsc;
 
 use crate::{
     file::{File, View, unavailable},
+    panics::{Panicked, caught},
     replies::NewReply,
     request::{Answer, Holder, RedbToken, Request},
     reserved::{Held, Reserved},
 };
+
+/// The target of all lines.
+const TARGET: &str = "consign::middleware::dedup";
 
 struct Commit {
     token: Holder,
@@ -36,13 +41,15 @@ pub(crate) struct Worker {
     /// By the monotonic clock of the latest request.
     now: Duration,
     failed: Option<Failed>,
+    /// After the next failed write. It is reset by a write that succeeds, not by the opening of the file.
+    pause: Duration,
 }
 
 /// A write has failed: no id is reserved until one succeeds, as it could not be committed.
 struct Failed {
     /// When the file is opened again.
     next: Duration,
-    pause: Duration,
+    error: Arc<redb::Error>,
 }
 
 impl Worker {
@@ -53,11 +60,21 @@ impl Worker {
     const TOGETHER: usize = 256;
 
     pub(crate) fn new(file: File, incoming: mpsc::Receiver<Request>) -> Self {
-        let (reserved, now) = (Reserved::default(), Duration::ZERO);
-        Self { file, incoming, reserved, view: None, commits: Vec::new(), puts: Vec::new(), now, failed: None }
+        let (reserved, now, pause) = (Reserved::default(), Duration::ZERO, Self::PAUSES.0);
+        Self { file, incoming, reserved, view: None, commits: Vec::new(), puts: Vec::new(), now, failed: None, pause }
     }
 
     pub(crate) fn run(mut self) {
+        if let Err(panicked) = caught(|| self.answer_all()) {
+            tracing::error!(target: TARGET, error = %Escaped(&panicked.to_string()), "the store's thread panicked: restart the process");
+            self.refuse_all(&panicked);
+            // redb may panic again when the database is dropped, and a panic within a panic would end the process.
+            std::mem::forget(self);
+        }
+    }
+
+    /// Answers requests until the store is dropped.
+    fn answer_all(&mut self) {
         while let Some(request) = self.incoming.blocking_recv() {
             self.take(request);
             while self.commits.len().max(self.puts.len()) < Self::TOGETHER
@@ -66,6 +83,16 @@ impl Worker {
                 self.take(request);
             }
             self.write();
+        }
+    }
+
+    fn refuse_all(&mut self, panicked: &Panicked) {
+        let commits = self.commits.drain(..).map(|commit| commit.answer);
+        for answer in commits.chain(self.puts.drain(..).map(|put| put.answer)) {
+            drop(answer.send(Err(unavailable(panicked.clone()))));
+        }
+        while let Some(request) = self.incoming.blocking_recv() {
+            request.refuse(unavailable(panicked.clone()));
         }
     }
 
@@ -107,16 +134,19 @@ impl Worker {
     /// Opens the file again if a write has failed and the pause is over.
     fn recover(&mut self, now: Duration) -> Result<(), StoreError> {
         self.now = now;
-        let Some(Failed { next, pause }) = self.failed else { return Ok(()) };
-        if now < next {
-            return Err(unavailable(redb::Error::PreviousIo));
+        let Some(Failed { next, error }) = &self.failed else { return Ok(()) };
+        if now < *next {
+            return Err(unavailable(Arc::clone(error)));
         }
-        let opened = self.file.open_again();
-        self.failed = opened.is_err().then(|| {
-            let pause = (pause * 2).min(Self::PAUSES.1);
-            Failed { next: now.saturating_add(pause), pause }
-        });
+        let (error, opened) = (Arc::clone(error), self.file.open_again(Self::TOGETHER));
+        self.failed = opened.is_err().then(|| self.pause_after(error));
         opened
+    }
+
+    fn pause_after(&mut self, error: Arc<redb::Error>) -> Failed {
+        let next = self.now.saturating_add(self.pause);
+        self.pause = (self.pause * 2).min(Self::PAUSES.1);
+        Failed { next, error }
     }
 
     fn begin(&mut self, digest: u128, now: Moment, lease: Duration) -> Result<Begin<RedbToken>, StoreError> {
@@ -184,12 +214,19 @@ impl Worker {
         self.view = None;
         let added: Vec<_> = self.commits.iter().map(|commit| (commit.token.digest, commit.now)).collect();
         let written = match &self.failed {
-            Some(_) => Err(redb::Error::PreviousIo),
-            None => self.file.commit(&added, self.puts.iter().map(|put| &put.reply)),
+            Some(Failed { error, .. }) => Err(Arc::clone(error)),
+            None => self.file.commit(&added, self.puts.iter().map(|put| &put.reply)).map_err(Arc::new),
         };
+        if let (Err(error), None) = (&written, &self.failed) {
+            let text = error.to_string();
+            tracing::warn!(target: TARGET, error = %Escaped(&text), "ids or replies could not be stored: handled messages may be handled again");
+            self.file.close();
+            self.failed = Some(self.pause_after(Arc::clone(error)));
+        }
         let (commits, puts) = (self.commits.drain(..), self.puts.drain(..).map(|put| put.answer));
         match written {
             Ok(added) => {
+                self.pause = Self::PAUSES.0;
                 for (Commit { token, answer, .. }, added) in commits.zip(added) {
                     self.reserved.remove(token);
                     let full = || StoreError::new(StoreErrorKind::Full);
@@ -198,13 +235,6 @@ impl Worker {
                 puts.for_each(|answer| drop(answer.send(Ok(()))));
             }
             Err(error) => {
-                if self.failed.is_none() {
-                    tracing::warn!(%error, "ids or replies could not be stored: handled messages may be handled again");
-                    self.file.close();
-                    let pause = Self::PAUSES.0;
-                    self.failed = Some(Failed { next: self.now.saturating_add(pause), pause });
-                }
-                let error = Arc::new(error);
                 for answer in commits.map(|commit| commit.answer).chain(puts) {
                     drop(answer.send(Err(unavailable(Arc::clone(&error)))));
                 }
@@ -214,121 +244,4 @@ impl Worker {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{
-        fs, io,
-        sync::atomic::{AtomicBool, Ordering},
-    };
-
-    use redb::{StorageBackend, backends::FileBackend};
-    use tempfile::TempDir;
-    use tokio::sync::oneshot;
-
-    use super::*;
-
-    const LEASE: Duration = Duration::from_secs(60);
-
-    fn worker(folder: &TempDir) -> Worker {
-        let file = File::open(&folder.path().join("ids.redb"), 10 * LEASE, 10, 0).expect("a file");
-        Worker::new(file, mpsc::channel(1).1)
-    }
-
-    fn at(elapsed: Duration) -> Moment {
-        Moment { elapsed, utc: Timestamp::EPOCH.saturating_add(elapsed) }
-    }
-
-    /// A file on a disk that is full now and then.
-    #[derive(Debug)]
-    struct Disk {
-        file: FileBackend,
-        is_full: Arc<AtomicBool>,
-    }
-
-    impl Disk {
-        fn check(&self) -> io::Result<()> {
-            if self.is_full.load(Ordering::Relaxed) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
-        }
-    }
-
-    impl StorageBackend for Disk {
-        fn len(&self) -> io::Result<u64> {
-            self.file.len()
-        }
-
-        fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-            self.file.read(offset, out)
-        }
-
-        fn set_len(&self, len: u64) -> io::Result<()> {
-            self.check()?;
-            self.file.set_len(len)
-        }
-
-        fn sync_data(&self) -> io::Result<()> {
-            self.file.sync_data()
-        }
-
-        fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-            self.check()?;
-            self.file.write(offset, data)
-        }
-    }
-
-    /// Rules: W-09.
-    #[test]
-    fn ids_are_reserved_and_committed_again_after_the_disk_was_full() {
-        let (folder, is_full) = (tempfile::tempdir().expect("a folder"), Arc::new(AtomicBool::new(false)));
-        let (path, shared) = (folder.path().join("ids.redb"), Arc::clone(&is_full));
-        let open = move || {
-            let file = fs::File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
-            let disk = Disk { file: FileBackend::new(file)?, is_full: Arc::clone(&shared) };
-            redb::Database::builder().create_with_backend(disk)
-        };
-        let file = File::open_by(Box::new(open), 10 * LEASE, 10, 0).expect("a file");
-        let mut worker = Worker::new(file, mpsc::channel(1).1);
-        let commit = |worker: &mut Worker, token: &RedbToken, now| {
-            let (answer, mut answered) = oneshot::channel();
-            worker.take(Request::Commit { token: *token.inner(), now, answer });
-            worker.write();
-            answered.try_recv().expect("an answer").is_ok()
-        };
-        let Ok(Begin::New(token)) = worker.begin(7, at(Duration::ZERO), LEASE) else { panic!("unknown") };
-        is_full.store(true, Ordering::Relaxed);
-        assert!(!commit(&mut worker, &token, at(Duration::ZERO)));
-        let mut now = Duration::ZERO;
-        for _ in 0..10 {
-            assert!(worker.begin(8, at(now), LEASE).is_err(), "it could not be committed");
-            now += Duration::from_millis(100);
-        }
-        is_full.store(false, Ordering::Relaxed);
-        now += Worker::PAUSES.1;
-        let Ok(Begin::New(other)) = worker.begin(8, at(now), LEASE) else { panic!("unknown") };
-        assert!(commit(&mut worker, &other, at(now)) && commit(&mut worker, &token, at(now)));
-        for digest in [7, 8] {
-            assert!(matches!(worker.begin(digest, at(now), LEASE), Ok(Begin::Committed)));
-        }
-    }
-
-    #[test]
-    fn an_id_that_nobody_waits_for_any_more_is_not_reserved() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut worker = worker(&folder);
-        let (answer, asked) = oneshot::channel();
-        drop(asked);
-        let now = at(Duration::ZERO);
-        worker.take(Request::Begin { digest: 7, now, lease: LEASE, answer });
-        assert!(matches!(worker.begin(7, now, LEASE), Ok(Begin::New(_))));
-    }
-
-    /// Rules: W-08.
-    #[test]
-    fn a_late_commit_that_is_not_written_yet_counts() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut worker = worker(&folder);
-        let Ok(Begin::New(token)) = worker.begin(7, at(Duration::ZERO), LEASE) else { panic!("unknown") };
-        let (answer, mut answered) = oneshot::channel();
-        worker.take(Request::Commit { token: *token.inner(), now: at(LEASE), answer });
-        assert!(matches!(worker.begin(7, at(LEASE), LEASE), Ok(Begin::Committed)));
-        assert!(matches!(answered.try_recv(), Ok(Ok(()))));
-    }
-}
+mod tests;

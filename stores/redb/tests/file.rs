@@ -4,14 +4,14 @@
 #[path = "../../cases.rs"]
 mod cases;
 
-use std::{error::Error, sync::Arc, time::Duration};
+use std::{error::Error, fs, sync::Arc, time::Duration};
 
 use cases::{LEASE, WINDOW, commit, is_committed, reserve};
 use consign::{
     middleware::dedup::{Begin, DedupKey, DedupStore, StoreErrorKind},
     time::{ManualClock, Timestamp},
 };
-use consign_store_redb::{RedbStore, UnknownFormat};
+use consign_store_redb::{NotOpened, RedbStore, UnknownFormat};
 use redb::{Database, TableDefinition};
 use tempfile::TempDir;
 
@@ -181,7 +181,10 @@ async fn a_file_is_open_once_and_of_its_own_kind() {
     let path = bench.folder.path().join("handled.redb");
     let error = RedbStore::open(&path, WINDOW).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::InUse);
-    assert!(error.source().unwrap().is::<redb::DatabaseError>());
+    let not_opened: &NotOpened = error.source().unwrap().downcast_ref().unwrap();
+    assert_eq!(not_opened.path(), path);
+    assert!(not_opened.source().unwrap().is::<redb::DatabaseError>());
+    assert!(not_opened.to_string().contains("handled.redb"), "{not_opened}");
     let Bench { folder, store, .. } = bench;
     drop(store);
     RedbStore::open(&path, WINDOW).unwrap();
@@ -194,6 +197,29 @@ async fn a_file_is_open_once_and_of_its_own_kind() {
     drop(database);
     for _again in 0..2 {
         let error = RedbStore::open(&foreign, WINDOW).unwrap_err();
-        assert!(error.source().unwrap().is::<UnknownFormat>(), "{error:?}");
+        assert!(error.source().unwrap().source().unwrap().is::<UnknownFormat>(), "{error:?}");
     }
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_unavailable() {
+    let Some(bench) = Bench::new().await else { return };
+    commit(bench.store(), b"a").await;
+    let Bench { folder, store, .. } = bench;
+    drop(store);
+    let path = folder.path().join("handled.redb");
+    let bytes = fs::read(&path).unwrap();
+    let mut refused = 0;
+    for page in (4_096..bytes.len()).step_by(4_096).take(40) {
+        let mut damaged = bytes.clone();
+        damaged[page..page + 16].iter_mut().for_each(|byte| *byte ^= 0xa5);
+        fs::write(&path, &damaged).unwrap();
+        // A page that is not in use may have any contents.
+        if let Err(error) = RedbStore::open(&path, WINDOW) {
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+            assert!(error.source().unwrap().is::<NotOpened>(), "{error:?}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 0);
 }
