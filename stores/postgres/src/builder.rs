@@ -8,7 +8,7 @@ use tokio_postgres::{
 use uuid::Uuid;
 
 use crate::{
-    PostgresStore, Table,
+    NoAnswer, PostgresStore, Table,
     connections::{Connections, Failure},
     statements::Statements,
     store::micros,
@@ -45,8 +45,9 @@ impl Builder {
         self
     }
 
-    /// Creates the table if it is missing, by [`Table::sql`]. This requires the right to create tables in its schema, even if
-    /// the table exists.
+    /// Creates the table if it or a part of it is missing, by [`Table::sql`]. This requires the right to create tables in its
+    /// schema. If all of it exists, nothing is run, and no lock is taken. A table without a schema is found by the
+    /// `search_path` of the connection.
     pub fn create_table(mut self) -> Self {
         self.create = true;
         self
@@ -78,16 +79,30 @@ impl Builder {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let connections = Connections::new(config, tls, self.connections, self.timeout)?;
-        if self.create {
+        let statements = Statements::new(&self.table);
+        // The statements wait for each transaction that has committed ids, and those that commit later wait for them.
+        if self.create && !self.exists(&connections, &statements).await? {
             // Without the lock all but the first of several concurrent creations would fail.
             let lock = format!("SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock({})", Self::CREATING);
             let sql = format!("{lock};\n{}", self.table.sql());
             connections.run(&sql).await?;
         }
-        let statements = Statements::new(&self.table);
         let secret: Uuid = connections.ask(&statements.secret, &[]).await?.try_get(0).map_err(Failure::from)?;
         let window = micros(self.window);
         Ok(PostgresStore::new(connections, statements, secret.into_bytes(), window))
+    }
+
+    /// Returns whether everything exists that [`Table::sql`] creates.
+    async fn exists(&self, connections: &Connections, statements: &Statements) -> Result<bool, Failure> {
+        let sql = "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL AND to_regclass($3) IS NOT NULL";
+        let (table, secret, index) = (self.table.quoted(), self.table.quoted_secret(), self.table.quoted_index());
+        if !connections.ask(sql, &[&table, &secret, &index]).await?.try_get(0)? {
+            return Ok(false);
+        }
+        match connections.ask(&statements.secret, &[]).await {
+            Err(Failure::NoAnswer(NoAnswer::NoRow)) => Ok(false),
+            secret => secret.map(|_| true),
+        }
     }
 
     /// The number of the lock under which tables are created.

@@ -264,7 +264,9 @@ impl fmt::Display for NoAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TooLate => "the database did not answer in time",
-            Self::NoRow => "a row is missing in the database",
+            Self::NoRow => {
+                "the table of the secret, `consign_handled_secret` by default, has no row: run the statements of `Table::sql`"
+            }
         })
     }
 }

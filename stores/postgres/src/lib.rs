@@ -87,7 +87,9 @@
 //! [`timeout`](Builder::timeout).
 //!
 //! A store has connections of its own, [4](Builder::CONNECTIONS) at most by default, and waits for no lock longer than a
-//! second. `commit_in` is a statement in a transaction of your own, and waits as long as yours do. The crate requires
+//! second. They have settings and prepared statements of their own, so connect a store to the server itself. A pooler that
+//! lends connections for one transaction, such as `pgbouncer` with `pool_mode = transaction`, breaks them; `commit_in` works through
+//! such a pooler. `commit_in` is a statement in a transaction of your own, and waits as long as yours do. The crate requires
 //! PostgreSQL 13 or later, and a tokio runtime with I/O and time.
 #![forbid(unsafe_code)]
 

@@ -4,6 +4,8 @@ use crate::Table;
 ///
 /// A row is locked before it is changed, so that of two transactions for one id the second sees the result of the first.
 pub(crate) struct Statements {
+    /// The table of the ids.
+    pub(crate) table: String,
     /// Digest, holder, lease: whether this holder has reserved the id; otherwise whether the id is committed, and how many
     /// seconds are left.
     pub(crate) begin: String,
@@ -92,6 +94,7 @@ DELETE FROM {ids} WHERE digest = ANY (ARRAY(
 ))"
             ),
             secret: format!("SELECT secret FROM {secret}"),
+            table: ids,
         }
     }
 }

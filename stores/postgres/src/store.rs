@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use consign::middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind};
+use consign::{
+    middleware::dedup::{Begin, DedupKey, DedupStore, StoreError, StoreErrorKind},
+    transport::{Escaped, log_limit},
+};
 use tokio::runtime::Handle;
 use tokio_postgres::{Transaction, types::Type};
 use uuid::Uuid;
@@ -118,8 +121,11 @@ impl PostgresStore {
     /// Forgets some expired ids. A failure is retried later.
     async fn clean(&self) {
         let Inner { connections, statements, .. } = &*self.0;
-        if let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await {
-            tracing::warn!(error = %failure.cause(), "expired ids could not be deleted from the table");
+        if let Err(failure) = connections.tell(&statements.clean, &[&Self::CLEAN]).await
+            && let Some(suppressed) = log_limit(&statements.table, "NotCleaned")
+        {
+            let (table, error) = (&statements.table, failure.cause());
+            tracing::warn!(target: "consign::middleware::dedup", table, error = %Escaped(&error), suppressed, "expired ids could not be deleted from the table");
         }
     }
 }

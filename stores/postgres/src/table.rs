@@ -31,7 +31,8 @@ impl Table {
     /// Returns the statements that create the table if it is missing, and otherwise do nothing: for a migration of your own.
     /// [`Builder::create_table`](crate::Builder::create_table) runs them.
     ///
-    /// They create a second table, `NAME_secret`, with the secret of the digests in its one row.
+    /// They create a second table, `NAME_secret`, with the secret of the digests in its one row. They lock the table even if it
+    /// exists: they wait for each transaction that has committed an id in it, and later ones wait for them.
     #[must_use]
     pub fn sql(&self) -> String {
         let (table, secret, name) = (self.quoted(), self.quoted_secret(), &self.name);
@@ -58,6 +59,10 @@ INSERT INTO {secret} DEFAULT VALUES ON CONFLICT DO NOTHING;
 
     pub(crate) fn quoted_secret(&self) -> String {
         format!("{}\"{}_secret\"", self.schema, self.name)
+    }
+
+    pub(crate) fn quoted_index(&self) -> String {
+        format!("{}\"{}_until\"", self.schema, self.name)
     }
 }
 
