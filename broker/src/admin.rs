@@ -134,8 +134,12 @@ impl Broker {
             Some((store, kind @ (EntityKind::Queue | EntityKind::Topic), entity)) if !path.is_sub_queue() => {
                 Ok(QueueSender::new(Arc::clone(&self.shared), store, entity, kind))
             }
-            Some(_) => Err(SendError::new(ErrorKind::InvalidOperation)),
-            None => Err(SendError::new(ErrorKind::EntityNotFound)),
+            Some(_) => {
+                let part = if path.is_sub_queue() { "a sub-queue" } else { "a subscription" };
+                let detail = format!("{path}: {part} accepts no sends");
+                Err(SendError::new(ErrorKind::InvalidOperation).with_detail(detail))
+            }
+            None => Err(SendError::new(ErrorKind::EntityNotFound).with_detail(path.to_string())),
         }
     }
 

@@ -11,6 +11,9 @@ use crate::Broker;
 ///
 /// `file:///var/orders` is the path `/var/orders`, and `file:` with a host is refused. The path is used as it stands: `%20` is
 /// three characters of it, and it cannot contain `?` or `#`. The URLs have no parameters.
+///
+/// Locks that a broker with `OpenOptions::hold_locks` has written hold until they end. The locks of this broker do not
+/// outlive its process.
 #[must_use]
 pub fn connector() -> impl Connector {
     Embedded
@@ -47,7 +50,7 @@ fn open(path: &str) -> Result<DynTransport, ConnectError> {
     if path.is_empty() || path.len() < given && !path.starts_with('/') {
         return Err(ConnectError::invalid_url("expected the path of a folder, without a host, after `file:`"));
     }
-    Ok(Broker::open(path).map_err(ManageError::from)?.into())
+    Ok(Broker::options().keep_locks().open(path).map_err(ManageError::from)?.into())
 }
 
 #[cfg(not(feature = "durable"))]

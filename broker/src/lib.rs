@@ -2,8 +2,8 @@
 //! forwarding, transactions and dead letters, in this process. It stores messages in memory or, with the feature `durable`,
 //! on a disk.
 //!
-//! The broker implements the traits of a transport. In memory it has no task and no thread: the next call applies events that
-//! are due, such as a lock that has run out. A waiting receiver has a timer for the next event.
+//! The broker implements the traits of a transport. In memory it has no thread: the next call applies events that are due, such
+//! as a lock that has run out. While receivers wait, a timer of tokio applies them.
 //!
 //! ```
 //! use consign::{Message, administration::QueueSettings, broker::Broker, transport::{ReceiverExt, Sender}};
@@ -47,6 +47,7 @@ mod shared;
 mod snapshot;
 mod statistics;
 mod sync;
+mod timer;
 mod topic;
 mod transaction;
 mod transport;

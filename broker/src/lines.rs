@@ -50,6 +50,10 @@ impl QueueSender {
     /// expired message expires. Returns the number of messages when the last is acknowledged. Blocks this thread. A line
     /// has 256 MiB at most.
     ///
+    /// The entity of a line is not read: all messages are sent to this queue. A file that [`Broker::salvage`](crate::Broker::salvage)
+    /// has written has the messages of all entities. Divide it first, or use `consign import --from`: its dead letters would
+    /// be live messages.
+    ///
     /// Errors: a line that is not a message, or that is refused. The lines before it were sent, and none after it. If the disk fails,
     /// up to 255 lines after the first that is not stored may have been sent.
     pub fn import(&self, input: impl BufRead) -> Result<u64, ImportError> {

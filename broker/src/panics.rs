@@ -62,7 +62,7 @@ pub(super) fn release<T>(owned: &mut Vec<T>) {
 }
 
 #[inline]
-fn contain(what: &str, work: impl FnOnce()) {
+pub(super) fn contain(what: &str, work: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(work)) {
         report(what, panic);
     }

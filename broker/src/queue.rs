@@ -5,7 +5,7 @@ use consign_core::{
     administration::{Counts, EntityKind, QueueSettings},
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{Delivery, EntityInfo, ErrorKind, ManageError, ReceiveError, ReceiveMode, SendError},
+    transport::{Delivery, EntityInfo, ErrorKind, Escaped, ManageError, ReceiveError, ReceiveMode, SendError},
 };
 
 use super::{
@@ -163,7 +163,8 @@ impl Queue {
         let Self { shared, store, .. } = self;
         shared.check_open::<ReceiveError>()?;
         let now = shared.now();
-        let locked = shared.with(|state| state.engine.receive_deferred(now, *store, source, numbers, max_bytes))?;
+        let locked = shared.with(|state| state.engine.receive_deferred(now, *store, source, numbers, max_bytes));
+        let locked = locked.map_err(|error| self.refusal(error))?;
         Ok(locked.into_iter().map(|locked| QueueLease::deliver(shared, *store, source, locked)).collect())
     }
 
@@ -244,6 +245,24 @@ impl Queue {
 }
 
 impl Queue {
+    /// Returns the same error with the path, if the entity was deleted: the engine does not know it any more.
+    #[cold]
+    pub(super) fn refusal(&self, error: ReceiveError) -> ReceiveError {
+        match error.kind() {
+            ErrorKind::EntityNotFound => error.with_detail(self.entity.to_string()),
+            _ => error,
+        }
+    }
+
+    /// Does the same for a session, and names one that is held.
+    #[cold]
+    pub(super) fn session_refusal(&self, id: &str, error: ReceiveError) -> ReceiveError {
+        match error.kind() {
+            ErrorKind::SessionCannotBeLocked => error.with_detail(format!("{}: session {}", self.path(), Escaped(id))),
+            _ => self.refusal(error),
+        }
+    }
+
     /// The entity's data for log lines. A dead letter has no last delivery.
     #[cold]
     pub(super) fn info(&self) -> EntityInfo {

@@ -28,8 +28,7 @@ use super::{
 /// [`InvalidOperation`](consign_core::transport::ErrorKind::InvalidOperation) on an entity that requires sessions or forwards its
 /// messages.
 ///
-/// While it waits it may have a timer for the next event that is due in the broker, so it must be polled in a tokio
-/// runtime with time enabled.
+/// It must be polled in a tokio runtime with time enabled: while it waits, it may have to make the timer of the broker.
 pub struct QueueReceiver {
     queue: Queue,
     mode: ReceiveMode,
@@ -198,6 +197,7 @@ pub(super) fn poll_source(
             taken => Some(taken),
         }
     });
+    let polled = polled.map_err(|error| queue.refusal(error));
     #[cfg(feature = "durable")]
     if mode == ReceiveMode::ReceiveAndDelete
         && matches!(polled, Poll::Ready(Ok(_)))

@@ -53,7 +53,8 @@ impl SessionAcceptor {
         }
         self.queue.shared.check_open::<ReceiveError>()?;
         let (now, store) = (self.queue.shared.now(), self.queue.store);
-        let accepted = self.queue.shared.with(|state| state.engine.accept_session(now, store, Some(id)))?;
+        let accepted = self.queue.shared.with(|state| state.engine.accept_session(now, store, Some(id)));
+        let accepted = accepted.map_err(|error| self.queue.session_refusal(id, error))?;
         let accepted = accepted.ok_or_else(|| ReceiveError::new(ErrorKind::General))?;
         Ok(SessionReceiver::new(self.queue.clone(), self.mode, accepted))
     }
@@ -93,6 +94,7 @@ impl SessionSource for SessionAcceptor {
         self.wait
             .poll(cx, |engine, now| engine.accept_session(now, queue.store, None).transpose())
             .map_ok(|accepted| SessionReceiver::new(queue.clone(), mode, accepted))
+            .map_err(|error| queue.refusal(error))
     }
 
     fn stop(&mut self) {

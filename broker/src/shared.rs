@@ -15,8 +15,9 @@ use super::Acknowledged;
 use super::{
     Quirks,
     direct::Direct,
-    engine::{Change, Engine, Now, Peeked, Source, StoreId},
+    engine::{Change, Engine, Now, Peeked, Source, StoreId, Ticks},
     panics::{self, Poisoned},
+    timer::Timer,
     waiters::Waiters,
 };
 use consign_core::{
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     user_clock: Arc<dyn Clock>,
     follows_tokio: bool,
     state: Mutex<State>,
+    pub(super) timer: Timer,
     /// Makes the lock numbers of this broker unlike those of any other.
     locks: u128,
     has_direct: AtomicBool,
@@ -66,6 +68,7 @@ impl Shared {
             user_clock: Arc::clone(&clock),
             clock,
             state: Mutex::new(state),
+            timer: Timer::default(),
             locks: uuid::Uuid::new_v4().as_u128(),
             has_direct: AtomicBool::new(false),
             is_poisoned: AtomicBool::new(false),
@@ -102,6 +105,12 @@ impl Shared {
         self.follows_tokio
     }
 
+    /// Returns the instant to set the timer for. `None` if nothing is due that a receiver waits for.
+    pub(super) fn arm_timer(&self) -> Option<Ticks> {
+        let State { engine, waiters, .. } = &mut *self.state.lock();
+        waiters.arm_timer(engine.next_deadline())
+    }
+
     /// Runs a command on the engine and wakes the receivers that its effects concern. Wakers and the drop of a
     /// message run the user's code, so these run outside the lock.
     ///
@@ -132,7 +141,7 @@ impl Shared {
             failing.end();
             return answer;
         }
-        state.note_effects();
+        let sets_timer = state.note_effects();
         #[cfg(feature = "durable")]
         let next = self.recorder.as_ref().and_then(|recorder| state.note_changes(recorder, IS_ANSWERED));
         let mut woken = state.waiters.next_woken();
@@ -151,6 +160,9 @@ impl Shared {
         }
         if let Some(dropped) = dropped {
             dropped.release();
+        }
+        if sets_timer {
+            self.set_timer();
         }
         answer
     }
@@ -314,7 +326,8 @@ impl State {
         self.engine.is_quiet() && self.waiters.are_quiet(self.engine.next_deadline())
     }
 
-    fn note_effects(&mut self) {
+    /// Returns whether the timer has to be set.
+    fn note_effects(&mut self) -> bool {
         let Self { engine, waiters, .. } = self;
         for line in engine.arrivals().drain(..) {
             waiters.owe(line, 1);
@@ -322,6 +335,6 @@ impl State {
         for store in engine.closed().drain(..) {
             waiters.owe_all(store);
         }
-        waiters.cover(engine.next_deadline());
+        waiters.cover(engine.next_deadline())
     }
 }

@@ -10,19 +10,22 @@ pub(crate) use parking_lot::Condvar;
 pub(crate) use parking_lot::Mutex;
 
 /// The atomics of what shuttle explores.
-#[cfg(feature = "durable")]
 pub(crate) mod atomic {
+    #[cfg(all(shuttle, feature = "durable"))]
+    pub(crate) use shuttle::sync::atomic::AtomicU64;
     #[cfg(shuttle)]
-    pub(crate) use shuttle::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use shuttle::sync::atomic::{AtomicBool, Ordering};
+    #[cfg(all(not(shuttle), feature = "durable"))]
+    pub(crate) use std::sync::atomic::AtomicU64;
     #[cfg(not(shuttle))]
-    pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
 }
 
 #[cfg(shuttle)]
 mod explored {
     use std::{
         ops::{Deref, DerefMut},
-        sync::PoisonError,
+        sync::{PoisonError, TryLockError},
     };
 
     use shuttle::sync;
@@ -39,6 +42,14 @@ mod explored {
         /// As with `parking_lot`, a panic under the lock does not poison it.
         pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
             MutexGuard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        }
+
+        pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+            match self.0.try_lock() {
+                Ok(guard) => Some(MutexGuard(Some(guard))),
+                Err(TryLockError::Poisoned(poisoned)) => Some(MutexGuard(Some(poisoned.into_inner()))),
+                Err(TryLockError::WouldBlock) => None,
+            }
         }
     }
 

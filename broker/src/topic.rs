@@ -5,7 +5,7 @@ use consign_core::{
     administration::{Counts, EntityKind, SubscriptionSettings, TopicSettings},
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
-    transport::{ErrorKind, ManageError, SendError},
+    transport::{ErrorKind, Escaped, ManageError, SendError},
 };
 use consign_rules::{Rule, RuleSet};
 
@@ -253,9 +253,10 @@ impl Subscription {
     pub fn create_rule(&self, rule: Rule) -> Result<(), ManageError> {
         self.queue.shared.check_open::<ManageError>()?;
         let (now, store) = (self.queue.shared.now(), self.queue.store);
-        self.queue.shared.with(|state| {
+        let created = self.queue.shared.with(|state| {
             state.engine.change_rules(now, store, |rules| rules.create(rule.clone().with_created(now.utc)))
-        })
+        });
+        created.map_err(|error| self.of_rule(rule.name(), error))
     }
 
     /// Adds a rule, unless the same rule exists. Errors: those of [`Subscription::create_rule`]. Here
@@ -273,7 +274,18 @@ impl Subscription {
     pub fn delete_rule(&self, name: &str) -> Result<Rule, ManageError> {
         self.queue.shared.check_open::<ManageError>()?;
         let (now, store) = (self.queue.shared.now(), self.queue.store);
-        self.queue.shared.with(|state| state.engine.change_rules(now, store, |rules| rules.remove(name)))
+        let removed = self.queue.shared.with(|state| state.engine.change_rules(now, store, |rules| rules.remove(name)));
+        removed.map_err(|error| self.of_rule(name, error))
+    }
+
+    /// Returns the same error with the subscription and the rule.
+    #[cold]
+    fn of_rule(&self, rule: &str, error: ManageError) -> ManageError {
+        let place = format!("{}: rule {}", self.queue.path(), Escaped(rule));
+        error.map_detail(move |detail| match detail {
+            Some(detail) => format!("{place}: {detail}"),
+            None => place,
+        })
     }
 
     /// Returns the rules, by name.

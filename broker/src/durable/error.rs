@@ -28,7 +28,8 @@ pub enum StorageErrorKind {
     InUse,
     /// The store was written by a later version of this library.
     NewerFormat,
-    /// The folder holds something other than a store, such as a file, a symbolic link or a folder with other files.
+    /// The folder holds something other than a store, such as a file, a symbolic link or a folder with other files. Or it
+    /// does not exist, or cannot be created because its parent folder does not exist. Or a backup is to be inside of its store.
     NotAStore,
     /// The stored data is damaged; the detail names the damage and its place. Nothing was changed. A salvage reads the
     /// rest.
@@ -86,7 +87,7 @@ impl StorageErrorKind {
         match self {
             Self::InUse => "another broker has the store open",
             Self::NewerFormat => "the store was written by a later version",
-            Self::NotAStore => "the folder is not a store",
+            Self::NotAStore => "the folder cannot be used",
             Self::Corrupted => "the store is damaged",
             Self::Full => "the disk is full",
             Self::Failed => "the disk failed",

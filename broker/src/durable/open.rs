@@ -61,6 +61,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
     let started = options.clock.now().elapsed;
     let mut recovery = Recovery::default();
     let budget = options.memory_budget as u64;
+    let holds = options.hold_locks || options.keep_locks;
     let (mut restoring, mut identity, mut clock) = (None, None, None);
     let begin = |latest| {
         let clock = Later::new(Arc::clone(&options.clock), latest);
@@ -73,8 +74,7 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
             let record = BrokerRecord::decode(value)?;
             let (now, later) = begin(record.latest);
             identity = Some(Identity { store: record.store, created: record.created });
-            restoring =
-                Some(Restoring::new(options.quirks, now.into(), record.last_serial, options.hold_locks, budget));
+            restoring = Some(Restoring::new(options.quirks, now.into(), record.last_serial, holds, budget));
             clock = Some(later);
             return Ok(());
         }
@@ -87,9 +87,9 @@ pub(super) fn restore(options: &OpenOptions, mut journal: Box<dyn Journal>) -> R
         } else {
             let (now, clock) = begin(Timestamp::EPOCH);
             let identity = Identity { store: random_uuid(), created: now.utc };
-            (clock, Restoring::new(options.quirks, now.into(), 0, options.hold_locks, budget), identity)
+            (clock, Restoring::new(options.quirks, now.into(), 0, holds, budget), identity)
         };
-    let (mut engine, messages) = restoring.finish(journal.space());
+    let (mut engine, messages) = restoring.finish(journal.space(), options.hold_locks);
     engine.set_ahead(Arc::clone(&clock.ahead));
     engine.set_space(clock.now().into(), journal.space());
     recovery.messages = messages;

@@ -37,6 +37,8 @@ pub struct OpenOptions {
     pub(super) durability: Durability,
     pub(super) group_delay: Duration,
     pub(super) hold_locks: bool,
+    /// Whether locks of an earlier process hold, although those of this one are not written.
+    pub(super) keep_locks: bool,
     pub(super) memory_budget: usize,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) quirks: Quirks,
@@ -51,6 +53,7 @@ impl OpenOptions {
             durability: Durability::Durable,
             group_delay: Duration::ZERO,
             hold_locks: false,
+            keep_locks: false,
             memory_budget: Self::MEMORY_BUDGET,
             clock: Arc::new(SystemClock::new()),
             quirks: Quirks::default(),
@@ -80,6 +83,11 @@ impl OpenOptions {
     pub fn hold_locks(mut self, hold: bool) -> Self {
         self.hold_locks = hold;
         self
+    }
+
+    /// Keeps locks that a process with [`hold_locks`](Self::hold_locks) has written, and writes none.
+    pub(crate) fn keep_locks(self) -> Self {
+        Self { keep_locks: true, ..self }
     }
 
     /// Sets how many bytes of messages are kept in memory, besides those in transit. Waiting messages beyond that are

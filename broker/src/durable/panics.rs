@@ -195,9 +195,10 @@ async fn a_waker_or_a_body_that_panics_costs_nothing() {
             send.await.unwrap();
         }
     }
+    let mut receiver = broker.create_queue("empty", QueueSettings::default()).unwrap().receiver();
+    // It ends after the wakers of every earlier batch were called.
     broker.flush().await.unwrap();
     // And under the hand of a receiver that sends wake.
-    let mut receiver = broker.create_queue("empty", QueueSettings::default()).unwrap().receiver();
     let mut waits = Box::pin(receiver.receive());
     assert!(waits.poll_unpin(&mut Context::from_waker(&waker)).is_pending());
     let before = panics.0.load(Ordering::SeqCst);

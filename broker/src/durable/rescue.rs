@@ -13,6 +13,7 @@ use crate::{
     engine::{
         Part,
         record::{EntityRecord, MessageRecord, Place},
+        show,
     },
 };
 
@@ -32,8 +33,11 @@ pub struct Salvage {
 
 impl Broker {
     /// Writes a consistent copy of everything on the disk to a new store at `to`, while this broker continues. Blocks
-    /// this thread. Errors: something is at `to`, a disk fails, or the broker was closed or is in memory, which are both
-    /// [`Closed`](StorageErrorKind::Closed).
+    /// this thread.
+    ///
+    /// Errors: [`NotAStore`](StorageErrorKind::NotAStore) if something is at `to`, its parent folder does not exist, or it is
+    /// inside of the store's folder; a disk fails; [`Closed`](StorageErrorKind::Closed) if the broker was closed or is in
+    /// memory.
     pub fn backup(&self, to: impl AsRef<Path>) -> Result<(), StorageError> {
         match self.shared.recorder() {
             Some(recorder) => recorder.fetcher().backup(to.as_ref()),
@@ -54,7 +58,10 @@ impl Broker {
     /// entity. Where a record is damaged, an earlier state of its message may appear, also if the message was completed
     /// since. Blocks this thread.
     ///
-    /// Errors: there is no store, or it is in use; `out` fails.
+    /// Entities, their settings and rules, and the states of sessions are not written.
+    ///
+    /// Errors: [`NotAStore`](StorageErrorKind::NotAStore) if the folder does not exist or has no store,
+    /// [`InUse`](StorageErrorKind::InUse), and [`Failed`](StorageErrorKind::Failed) if `out` fails.
     pub fn salvage(path: impl AsRef<Path>, out: &mut impl Write) -> Result<Salvage, StorageError> {
         let (mut paths, mut messages, mut unreadable) = (BTreeMap::new(), 0, Vec::new());
         let most = log::Salvaged::MOST;
@@ -107,5 +114,5 @@ fn line(record: MessageRecord, path: Option<&EntityPath>) -> Line {
         Place::Deferred => MessageState::Deferred,
         Place::Scheduled => MessageState::Scheduled,
     };
-    Line { entity: path.map(|path| path.to_string()), message: message.deliver(received) }
+    Line { entity: path.map(|path| path.to_string()), message: show(&message, received) }
 }

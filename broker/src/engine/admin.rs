@@ -182,12 +182,15 @@ impl Engine {
     /// Deletes an entity, and a topic with its subscriptions.
     pub(crate) fn delete(&mut self, now: Now, id: StoreId) -> Result<(), ManageError> {
         self.advance(now);
-        self.entity(id).ok_or_else(missing)?;
+        let entity = entity_mut(&mut self.entities, id).ok_or_else(missing)?;
+        // For the topic of a subscription.
+        entity.store.touch(now);
         self.remove_entity(id);
         Ok(())
     }
 
     pub(super) fn remove_entity(&mut self, id: StoreId) {
+        self.inherit_use(id);
         let Some(entity) = self.entity(id) else { return };
         let key = entity.path.key();
         let children = match &entity.role {

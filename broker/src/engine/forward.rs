@@ -1,12 +1,13 @@
 use std::ops::ControlFlow::{self, Break, Continue};
 
 use consign_core::{
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::DeadLetter,
     transport::{ErrorKind, SendError},
 };
 
 use super::{
     Engine, Notice, Part, Role, StoreId, entity_mut,
+    notice::Report,
     store::{Arrival, KEPT},
     time::Now,
 };
@@ -73,7 +74,8 @@ impl Engine {
         };
         let target = target.clone().unwrap_or_default();
         let refused = if arrival.hops >= MAX_HOPS {
-            DeadLetter::new(DeadLetterReason::MaxTransferHopCountExceeded, "")
+            self.note_too_many_hops(now, from, &target);
+            DeadLetter::max_transfer_hop_count_exceeded(MAX_HOPS, &target)
         } else {
             match self.offer(now, &target, &arrival) {
                 Ok(target) => {
@@ -92,7 +94,7 @@ impl Engine {
                         let size = self.refused_from(&target, error.kind(), arrival.size);
                         *stuck = size.map(|size| Stuck { from, size }).or(stuck.take());
                     }
-                    DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, error.to_string())
+                    DeadLetter::forward_target_unavailable(&target, error)
                 }
             }
         };
@@ -104,7 +106,7 @@ impl Engine {
 
     fn note_refusal(&mut self, now: Now, from: StoreId, part: Part, target: &str, error: &SendError) {
         let Some(entity) = entity_mut(&mut self.entities, from) else { return };
-        if !entity.says_refused(now) {
+        if !entity.says(Report::Refusal, now) {
             return;
         }
         self.fx.note().notices.push(Notice::NotForwarded {
@@ -113,6 +115,14 @@ impl Engine {
             refusal: error.to_string().into(),
             is_dead_letter: part != Part::Main,
         });
+    }
+
+    fn note_too_many_hops(&mut self, now: Now, from: StoreId, target: &str) {
+        let Some(entity) = entity_mut(&mut self.entities, from) else { return };
+        if entity.says(Report::TooManyHops, now) {
+            let (from, target) = (entity.path.clone(), target.into());
+            self.fx.note().notices.push(Notice::TooManyHops { from, target });
+        }
     }
 
     /// Returns the size from which a target refuses everything, if it has refused a message of this one.

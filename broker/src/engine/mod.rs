@@ -12,6 +12,7 @@ mod commands;
 mod declare;
 mod effects;
 mod forward;
+mod idle;
 mod ids;
 mod load;
 mod notice;
@@ -38,14 +39,13 @@ pub(super) use self::{
     effects::{Dropped, Line},
     ids::{Part, StoreId},
     store::{Accepted, Arrival, Locked, Peeked, Refused, Settlement, Source},
-    time::{Now, Ticks},
+    time::{NEVER, Now, Ticks},
     transaction::{Operations, PlannedSend, PlannedSettlement, Rejected},
 };
 use self::{
     effects::Effects,
     notice::{LastSaid, Notice},
     store::{Event, Store},
-    time::NEVER,
 };
 use consign_core::{
     administration::{SubscriptionSettings, TopicSettings},
@@ -54,7 +54,10 @@ use consign_core::{
 use consign_rules::RuleSet;
 
 #[cfg(feature = "durable")]
-pub(super) use self::{effects::Wanted, store::say_expired};
+pub(super) use self::{
+    effects::Wanted,
+    store::{say_expired, show},
+};
 use super::Quirks;
 
 /// The number of instants that are kept besides two for each entity.
@@ -161,6 +164,7 @@ impl Engine {
             entity.store.disarm();
             match entity.store.next_event() {
                 Some((_, Event::DeadLettersAgain)) if entity.store.skip_retries(now.ticks) => {}
+                Some((instant, Event::Idle)) if instant <= at => self.delete_idle(now, id),
                 Some((instant, event)) if instant <= at => self.happen(now.at(instant), id, event),
                 Some((later, _)) => entity.store.arm(later, &mut self.fx),
                 None => {}
@@ -186,14 +190,6 @@ impl Engine {
     }
 
     fn happen(&mut self, now: Now, id: StoreId, event: Event) {
-        if event == Event::Idle {
-            if let Some(entity) = self.entity(id) {
-                let (path, messages) = (entity.path.clone(), entity.store.messages());
-                self.fx.note().notices.push(Notice::DeletedIdle { path, messages });
-            }
-            self.remove_entity(id);
-            return;
-        }
         let Some(entity) = entity_mut(&mut self.entities, id) else { return };
         if let Some(mut arrival) = entity.store.happen(now.ticks, event, &mut self.fx) {
             entity.store.touch(now);

@@ -8,10 +8,11 @@ use consign_core::{
 use consign_rules::{Copies, RuleFailure};
 
 use super::{
-    Engine, Part, Role, StoreId, Subscription,
+    Engine, Entity, Notice, Part, Role, StoreId, Subscription,
     accept::clamp,
     entity_mut,
-    store::{Arrival, Number},
+    notice::Report,
+    store::{Arrival, Number, Store},
     time::Now,
 };
 
@@ -24,7 +25,12 @@ impl Engine {
         let message = accepted(&arrival, number.sequence, number.enqueued);
         for id in subscriptions {
             let Some(Role::Subscription(subscription)) = self.entity(id).map(|entity| &entity.role) else { continue };
-            match copies(subscription, &message) {
+            let evaluated = subscription.rules.evaluate(&message);
+            let is_kept = subscription.settings.dead_letter_on_filter_error;
+            if let Err(failure) = &evaluated {
+                self.note_failed_rule(now, id, failure, is_kept);
+            }
+            match or_the_others(evaluated, is_kept) {
                 Ok(copies) => {
                     if copies.plain {
                         self.copy_to(now, id, Arrival { message: arrival.message.clone(), origin, ..arrival });
@@ -49,7 +55,7 @@ impl Engine {
     /// have. It does not evaluate the rules, and is never too low.
     pub(super) fn most_bytes_of_copies(&self, id: StoreId, arrival: &Arrival) -> u64 {
         let most = arrival.size + limits::ALL_PROPERTIES_BYTES as u64;
-        self.subscriptions_of(id).map(|subscription| most.saturating_mul(subscription.rules.len() as u64)).sum()
+        self.subscriptions_of(id).map(|(subscription, _)| most.saturating_mul(subscription.rules.len() as u64)).sum()
     }
 
     /// Returns the bytes that the copies of a message count which will have this number.
@@ -59,19 +65,28 @@ impl Engine {
         clamp(&mut stored, entity.store.settings().default_time_to_live);
         let arrival = Arrival { message: stored, ..*arrival };
         let message = accepted(&arrival, number.sequence, number.enqueued);
-        self.subscriptions_of(id).map(|subscription| size_of_copies(subscription, &message, arrival.size)).sum()
+        self.subscriptions_of(id).map(|(subscription, _)| size_of_copies(subscription, &message, arrival.size)).sum()
     }
 
     /// Returns the subscriptions of a topic.
-    fn subscriptions_of(&self, id: StoreId) -> impl Iterator<Item = &Subscription> {
+    pub(super) fn subscriptions_of(&self, id: StoreId) -> impl Iterator<Item = (&Subscription, &Store)> {
         let ids = match self.entity(id).map(|entity| &entity.role) {
             Some(Role::Topic(topic)) => Some(topic.subscriptions.values()),
             _ => None,
         };
-        ids.into_iter().flatten().filter_map(|id| match &self.entity(*id)?.role {
-            Role::Subscription(subscription) => Some(&**subscription),
+        ids.into_iter().flatten().filter_map(|id| match self.entity(*id)? {
+            Entity { role: Role::Subscription(subscription), store, .. } => Some((&**subscription, store)),
             _ => None,
         })
+    }
+
+    #[cold]
+    fn note_failed_rule(&mut self, now: Now, id: StoreId, failure: &RuleFailure, is_kept: bool) {
+        let Some(entity) = entity_mut(&mut self.entities, id) else { return };
+        if entity.says(Report::FailedRule, now) {
+            let (path, error) = (entity.path.clone(), failure.to_string().into());
+            self.fx.note().notices.push(Notice::RuleFailed { path, error, is_kept });
+        }
     }
 
     fn copy_to(&mut self, now: Now, id: StoreId, mut arrival: Arrival) {
@@ -106,8 +121,13 @@ fn accepted(arrival: &Arrival, sequence: SequenceNumber, enqueued: Timestamp) ->
 
 /// Returns the copies of a message for a subscription, or why it is a dead letter.
 fn copies(subscription: &Subscription, message: &Message) -> Result<Copies, RuleFailure> {
-    match subscription.rules.evaluate(message) {
-        Err(failure) if !subscription.settings.dead_letter_on_filter_error => Ok(failure.into_copies()),
+    or_the_others(subscription.rules.evaluate(message), subscription.settings.dead_letter_on_filter_error)
+}
+
+/// Returns the copies of the other rules if one has failed whose message is not dead-lettered.
+fn or_the_others(evaluated: Result<Copies, RuleFailure>, is_kept: bool) -> Result<Copies, RuleFailure> {
+    match evaluated {
+        Err(failure) if !is_kept => Ok(failure.into_copies()),
         copies => copies,
     }
 }

@@ -3,15 +3,16 @@ use std::collections::BTreeMap;
 use consign_core::{
     Message,
     message::{SequenceNumber, Stored},
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::DeadLetter,
     transport::{ErrorKind, SendError},
 };
 
 use super::{
-    Engine, Part, Role, StoreId,
+    Engine, Notice, Part, Role, StoreId,
     check::{check_message, gone},
     entity_mut,
     load::{Balance, Incoming},
+    notice::Report,
     store::{Arrival, Number, Refused, Settlement, common_key},
     time::Now,
 };
@@ -167,9 +168,15 @@ impl Engine {
         let keeper = self.keeper(&send);
         let PlannedSend { to, arrival, reserved, .. } = send;
         let Some(via) = keeper else { return self.accept_as(now, to, arrival, reserved) };
+        let Some(target) = self.entity(to).map(|entity| entity.path.clone()) else { return SequenceNumber::new(0) };
         let Some(entity) = entity_mut(&mut self.entities, via) else { return SequenceNumber::new(0) };
+        let refusal = SendError::new(ErrorKind::EntityDisabled);
+        let dead_letter = DeadLetter::forward_target_unavailable(target.as_str(), &refusal);
+        if entity.says(Report::Transfer, now) {
+            let (via, refusal) = (entity.path.clone(), refusal.to_string().into());
+            self.fx.note().notices.push(Notice::NotTransferred { via, target, refusal });
+        }
         let number = entity.store.number(now, &arrival.message);
-        let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, "The entity is disabled.");
         entity.store.insert_dead(Part::TransferDeadLetter, arrival, number, dead_letter, &mut self.fx);
         number.sequence
     }

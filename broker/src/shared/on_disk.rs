@@ -8,7 +8,7 @@ use super::{Shared, State};
 use crate::{
     Acknowledged, Quirks,
     durable::{Batch, Recorder, StorageError, StorageErrorKind, Table, Taken, corrupted, key},
-    engine::{Change, Engine, StoreId, Wanted, say_expired},
+    engine::{Change, Engine, StoreId, Wanted, say_expired, show},
     panics::Poisoned,
     sync::Mutex,
 };
@@ -86,7 +86,7 @@ impl Shared {
         if has_expired {
             say_expired(&mut message);
         }
-        Some(message.deliver(received))
+        Some(show(&message, received))
     }
 
     /// A disk that fails ends the broker, and all that waits.

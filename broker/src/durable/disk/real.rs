@@ -93,7 +93,7 @@ impl RealFolder {
         Self(path.components().collect())
     }
 
-    fn parent(&self) -> &Path {
+    pub(crate) fn parent(&self) -> &Path {
         self.0.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
     }
 }

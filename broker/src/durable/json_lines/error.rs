@@ -18,7 +18,11 @@ pub(super) enum Problem {
     },
     /// With the column, in bytes from 1.
     NotJson(usize),
-    NotAMessage(usize),
+    NotAMessage {
+        column: usize,
+        /// What should be there, or which field is missing.
+        why: Option<Box<str>>,
+    },
     Invalid(InvalidArgument),
 }
 
@@ -37,10 +41,34 @@ impl LineError {
 impl From<serde_json::Error> for Problem {
     fn from(error: serde_json::Error) -> Self {
         match error.classify() {
-            serde_json::error::Category::Data => Self::NotAMessage(error.column()),
+            serde_json::error::Category::Data => {
+                Self::NotAMessage { column: error.column(), why: why(&error.to_string()) }
+            }
             _ => Self::NotJson(error.column()),
         }
     }
+}
+
+/// The part of an error of serde that names what is expected, and nothing of the line: a value is before it.
+fn shown(text: &str) -> Option<&str> {
+    const FOUND: [&str; 5] =
+        ["invalid type: ", "invalid value: ", "invalid length ", "unknown field `", "unknown variant `"];
+    const ALONE: [&str; 5] =
+        ["expected ", "missing field `", "duplicate field `", "not base64", "two properties of one key"];
+    let (text, _) = text.rsplit_once(" at line ")?;
+    if ALONE.iter().any(|start| text.starts_with(start)) {
+        return Some(text);
+    }
+    let is_found = FOUND.iter().any(|start| text.starts_with(start));
+    let at = text.rfind(", expected ").filter(|_| is_found)?;
+    text.get(at + 2..)
+}
+
+fn why(text: &str) -> Option<Box<str>> {
+    let shown = shown(text)?;
+    let is_float = text.starts_with("invalid type: floating point");
+    let form = if is_float { r#"; a floating-point number is an object such as {"f64":"1.5"}"# } else { "" };
+    Some(format!("{shown}{form}").into())
 }
 
 impl fmt::Display for LineError {
@@ -50,7 +78,10 @@ impl fmt::Display for LineError {
             Problem::Io(error) => write!(f, ": {error}"),
             Problem::TooLong { limit } => write!(f, ": longer than {limit} bytes"),
             Problem::NotJson(column) => write!(f, ", column {column}: not JSON"),
-            Problem::NotAMessage(column) => write!(f, ", column {column}: not valid in a message"),
+            Problem::NotAMessage { column, why } => {
+                write!(f, ", column {column}: not valid in a message")?;
+                why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+            }
             Problem::Invalid(error) => write!(f, ": {error}"),
         }
     }
@@ -61,7 +92,7 @@ impl error::Error for LineError {
         match &self.problem {
             Problem::Io(error) => Some(error),
             Problem::Invalid(error) => Some(error),
-            Problem::TooLong { .. } | Problem::NotJson(_) | Problem::NotAMessage(_) => None,
+            Problem::TooLong { .. } | Problem::NotJson(_) | Problem::NotAMessage { .. } => None,
         }
     }
 }

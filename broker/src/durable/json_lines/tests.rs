@@ -225,6 +225,29 @@ fn check_bad(bad: &str, expected: &str) {
     assert!(lines.next().is_none());
 }
 
+#[test]
+fn an_error_names_what_is_expected() {
+    for (bad, expected) in [
+        (r#"{"subject":1}"#, "expected a string"),
+        (
+            r#"{"properties":{"rate":1.5}}"#,
+            r#"expected a simple value; a floating-point number is an object such as {"f64":"1.5"}"#,
+        ),
+        (r#"{"properties":{"n":{"u64":"18446744073709551615"}}}"#, "expected u64"),
+        (r#"{"properties":{"n":{"f64":"one"}}}"#, "expected a floating-point number"),
+        (r#"{"bdy":{}}"#, "expected one of `entity`, `received`"),
+        (r#"{"body":{"base64":"aa"}}"#, "expected one of `text`, `bytes`"),
+        (r#"{"body":{"bytes":"?"}}"#, "not base64"),
+        (r#"{"body":"x"}"#, "expected "),
+        (r#"{"received":{"sequence_number":1}}"#, "missing field `enqueued_time`"),
+        (r#"{"subject":"a","subject":"b"}"#, "duplicate field `subject`"),
+        ("[]", "expected an object"),
+    ] {
+        let error = read(bad).unwrap_err().to_string();
+        assert!(error.contains(&format!(": not valid in a message: {expected}")), "{bad}: {error}");
+    }
+}
+
 /// Rules: I-40.
 #[test]
 fn an_error_shows_nothing_of_the_line() {
@@ -234,6 +257,14 @@ fn an_error_shows_nothing_of_the_line() {
         r#"{"body":{"canary":1}}"#,
         r#"{"time_to_live":"canary"}"#,
         r#"{"properties":{"a":{"f64":"canary"}}}"#,
+        r#"{"properties":{"a":{"canary":1}}}"#,
+        r#"{"canary, expected canary":1}"#,
+        r#"{"canary at line 1":1}"#,
+        r#"{"body":{"expected canary":1}}"#,
+        r#"{"body":"a, expected canary"}"#,
+        r#"{"time_to_live":"1, expected canary"}"#,
+        r#"{"body":{"bytes":"canary"}}"#,
+        r#"{"properties":{"canary":1,"canary":2}}"#,
     ] {
         let error = read(bad).unwrap_err();
         let shown = format!("{error} {error:?} {:?}", error.source().map(ToString::to_string));

@@ -1,9 +1,9 @@
-use std::sync::Arc;
+use std::{fs, path::Path, sync::Arc};
 
 use super::{
     super::{
         StorageError,
-        disk::{Folder, Storage},
+        disk::{Folder, RealFolder, Storage},
         journal::Table,
     },
     builder::{Builder, Numbers},
@@ -13,7 +13,7 @@ use super::{
     frame::{HEADER, PAGE},
     frames::Frames,
     head::{Extent, Head},
-    place::Place,
+    place::{Place, not_a_store},
     scan::scan,
     shared::{ReadAhead, Shared, extents, verified},
     state::{Segment, State},
@@ -25,6 +25,18 @@ const FRAME: u32 = 1 << 20;
 const SEGMENT: u32 = 64 << 20;
 
 impl Shared {
+    /// Refuses a folder inside of that of the store, which would not open with another folder in it.
+    pub(super) fn check_target(&self, to: &Path) -> Result<(), StorageError> {
+        let folder = RealFolder::new(to);
+        // The creation reports a parent that does not exist.
+        match (fs::canonicalize(self.place.path()), fs::canonicalize(folder.parent())) {
+            (Ok(store), Ok(parent)) if parent.starts_with(&store) => {
+                Err(not_a_store(&folder.path().display().to_string(), "is inside of the store"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Writes the commits before its start to a new store, beside further commits. On an error it leaves nothing. A
     /// folder of a process that was killed does not open.
     ///

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     io,
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -40,8 +41,7 @@ pub(crate) struct Place {
 impl Place {
     /// Opens the store in a folder, or creates one where the folder is missing or empty. The reserve is in bytes.
     pub(super) fn open(folder: Box<dyn Folder>, reserve: u64) -> Result<(Self, Head), StorageError> {
-        let shown = folder.path().display().to_string();
-        let made_folder = folder.create().map_err(|error| failed("creating", &shown, error))?;
+        let made_folder = folder.create().map_err(|error| not_created(&*folder, error))?;
         let (is_published, reserve) = (AtomicBool::new(!made_folder), Mutex::new((reserve, false)));
         let mut place = Self { folder, lock: None, is_published, made_folder, reserve };
         check_entries(&*place.folder)?;
@@ -87,14 +87,7 @@ impl Place {
     /// Begins a backup in a folder that does not exist. Until it is [published](Self::publish_backup) it does not open
     /// as a store.
     pub(super) fn backup(folder: Box<dyn Folder>) -> Result<Self, StorageError> {
-        let shown = folder.path().display().to_string();
-        match folder.create_with(BACKUP) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                return Err(not_a_store(&shown, "exists already"));
-            }
-            Err(error) => return Err(failed("creating", &shown, error)),
-        }
+        folder.create_with(BACKUP).map_err(|error| not_created(&*folder, error))?;
         let (is_published, reserve) = (AtomicBool::new(false), Mutex::new((0, false)));
         Ok(Self { folder, lock: None, is_published, made_folder: true, reserve })
     }
@@ -135,6 +128,10 @@ impl Place {
         }
         let synced = self.folder.sync().and_then(|()| self.folder.sync_parent());
         synced.map_err(|error| unknown("syncing", "the folder", error))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
     }
 
     pub(super) fn segment(&self, number: u32) -> Result<Arc<dyn Storage>, StorageError> {
@@ -300,6 +297,7 @@ fn entries(folder: &dyn Folder) -> Result<Vec<(OsString, bool)>, StorageError> {
     let shown = folder.path().display().to_string();
     folder.entries().map_err(|error| match error.kind() {
         io::ErrorKind::NotADirectory => not_a_store(&shown, "is not a folder"),
+        io::ErrorKind::NotFound => not_a_store(&shown, "does not exist"),
         _ => failed("reading", &shown, error),
     })
 }
@@ -358,6 +356,15 @@ fn lock(file: &dyn Storage) -> Result<(), StorageError> {
     }
 }
 
-fn not_a_store(path: &str, what: &str) -> StorageError {
+fn not_created(folder: &dyn Folder, error: io::Error) -> StorageError {
+    let shown = folder.path().display().to_string();
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => not_a_store(&shown, "exists already"),
+        io::ErrorKind::NotFound => not_a_store(&shown, "cannot be created: its parent folder does not exist"),
+        _ => failed("creating", &shown, error),
+    }
+}
+
+pub(super) fn not_a_store(path: &str, what: &str) -> StorageError {
     StorageError::new(StorageErrorKind::NotAStore, format!("{path} {what}"))
 }

@@ -108,6 +108,7 @@ impl Reader for Shared {
     }
 
     fn backup(&self, to: &Path) -> Result<(), StorageError> {
+        self.check_target(to)?;
         self.backup_to(Box::new(RealFolder::new(to)))
     }
 }

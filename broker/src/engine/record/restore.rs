@@ -119,9 +119,10 @@ impl Restoring {
     /// here, each at its own instant. Then messages that another entity has to accept are tried again.
     ///
     /// The disk has space for `space` bytes. What does not fit follows with the next batches.
-    pub(crate) fn finish(self, space: u64) -> (Engine, u64) {
-        let Self { mut engine, now, by_serial, messages, hold_locks } = self;
-        engine.fx.record(hold_locks, space.min(MAX_UNWRITTEN));
+    /// `records_locks` is whether new locks are written too.
+    pub(crate) fn finish(self, space: u64, records_locks: bool) -> (Engine, u64) {
+        let Self { mut engine, now, by_serial, messages, .. } = self;
+        engine.fx.record(records_locks, space.min(MAX_UNWRITTEN));
         engine.fx.note().leaving.clear();
         for (_, entity) in &mut engine.entities {
             entity.store.finish_restoring(&mut engine.fx);

@@ -1,10 +1,9 @@
 use consign_core::{
     message::Stored,
     settlement::{DeadLetter, DeadLetterReason},
-    time::Timestamp,
 };
 
-use super::{Arrival, Effects, Entry, NEVER, Now, Number, Part, Place, Store, Ticks, sorted::place};
+use super::{Arrival, Effects, Entry, NEVER, Now, Number, Part, Place, Store, Ticks};
 
 /// The delay before a dead letter that could not be forwarded is tried again.
 const RETRY: Ticks = 10_000_000_000;
@@ -14,16 +13,11 @@ impl Store {
     /// and its delivery count.
     pub(super) fn bury(&mut self, key: u32, deliveries: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         self.leave_lane(self.entries[key as usize].lane);
+        self.clear_expiry(key);
         let entry = &mut self.entries[key as usize];
-        let expiry = place(entry.expires, entry.order);
-        entry.expires = NEVER;
-        entry.expires_at = Timestamp::MAX;
         entry.failures = deliveries.saturating_sub(1);
-        let before = entry.size;
-        mark(&mut entry.message, &mut entry.size, dead_letter, fx);
-        let after = entry.size;
+        let (before, after) = mark_entry(entry, dead_letter, fx);
         self.resized(before, after, fx);
-        self.expiries.remove(expiry);
         self.enter(key, Part::DeadLetter, fx);
     }
 
@@ -37,6 +31,7 @@ impl Store {
         fx: &mut Effects,
     ) {
         let mut arrival = arrival;
+        let dead_letter = fitted(&arrival.message, dead_letter);
         mark(&mut arrival.message, &mut arrival.size, dead_letter, fx);
         let key = self.store(arrival, number, fx);
         self.enter(key, part, fx);
@@ -54,8 +49,10 @@ impl Store {
     }
 
     pub(super) fn bury_undeliverable(&mut self, key: u32, fx: &mut Effects) {
-        let deliveries = self.entries[key as usize].failures;
-        self.bury(key, deliveries, DeadLetter::max_delivery_count_exceeded(deliveries, None), fx);
+        let entry = &self.entries[key as usize];
+        let deliveries = entry.failures;
+        let dead_letter = fitted(&entry.message, DeadLetter::max_delivery_count_exceeded(deliveries, None));
+        self.bury(key, deliveries, dead_letter, fx);
     }
 
     /// Returns a message to be forwarded: its part, and the message itself.
@@ -70,9 +67,8 @@ impl Store {
         }
         let _ = &fx;
         let entry = &self.entries[key as usize];
-        let arrival =
-            Arrival { message: entry.message.clone(), size: entry.size, origin: Some(entry.origin), hops: entry.hops };
-        Some((entry.part, arrival))
+        let (message, origin) = (entry.message.clone(), Some(self.origin_of(key, entry)));
+        Some((entry.part, Arrival { message, size: entry.size(), origin, hops: entry.hops() }))
     }
 
     /// Whether the entity forwards such a message.
@@ -80,7 +76,7 @@ impl Store {
     pub(super) fn leaves(&self, entry: &Entry) -> bool {
         match entry.part {
             Part::Main => self.settings.forward_to.is_some(),
-            Part::DeadLetter => self.settings.forward_dead_letters_to.is_some() && !entry.stays,
+            Part::DeadLetter => self.settings.forward_dead_letters_to.is_some() && !entry.stays(),
             Part::TransferDeadLetter => false,
         }
     }
@@ -103,10 +99,11 @@ impl Store {
     pub(in super::super) fn cannot_leave(&mut self, now: Now, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {
         let has_no_hops = dead_letter.reason == DeadLetterReason::MaxTransferHopCountExceeded;
         let entry = &mut self.entries[key as usize];
-        entry.stays = has_no_hops;
+        entry.set_stays(has_no_hops);
         #[cfg(feature = "durable")]
         let (lane, order) = (entry.lane, entry.order);
         if entry.part == Part::Main {
+            let dead_letter = fitted(&entry.message, dead_letter);
             self.take_ready(key);
             self.bury(key, 0, dead_letter, fx);
             #[cfg(feature = "durable")]
@@ -157,6 +154,21 @@ impl Store {
         fx.note().leaving.retain(|&(store, _)| store != self.id);
         fx.note().leaving.extend(keys.into_iter().filter_map(|(_, key)| Some((self.id, u32::try_from(key).ok()?))));
     }
+}
+
+/// Returns a dead letter of the broker with the texts that its message has space for. That of a client is refused instead.
+pub(super) fn fitted(message: &Stored, mut dead_letter: DeadLetter) -> DeadLetter {
+    dead_letter.fit(message.properties());
+    dead_letter
+}
+
+/// Writes the reason of a dead letter into the properties of an entry, and returns its sizes before and after.
+pub(super) fn mark_entry(entry: &mut Entry, dead_letter: DeadLetter, fx: &mut Effects) -> (u64, u64) {
+    let before = entry.size();
+    let mut after = before;
+    mark(&mut entry.message, &mut after, dead_letter, fx);
+    entry.set_size(after);
+    (before, after)
 }
 
 /// Writes the reason of a dead letter into its properties, and counts the change of its size. The user may own

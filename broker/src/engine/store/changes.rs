@@ -60,7 +60,7 @@ impl Store {
     #[inline]
     pub(super) fn stored(&mut self, key: u32, fx: &mut Effects) {
         if fx.is_recorded() {
-            fx.resident += self.entries[key as usize].size;
+            fx.resident += self.entries[key as usize].size();
             self.note_changed(key, fx);
         }
     }
@@ -87,7 +87,7 @@ impl Store {
         if entry.marks & CHANGED == 0 {
             debug_assert_eq!(entry.marks & AWAY, 0, "what is away is as it was written");
             entry.marks |= CHANGED;
-            fx.grow_unwritten(entry.size);
+            fx.grow_unwritten(entry.size());
             self.changes.entries.push(key);
             self.list(fx);
         }
@@ -98,7 +98,7 @@ impl Store {
     pub(super) fn gone(&mut self, entry: &Entry, fx: &mut Effects) {
         if fx.is_recorded() {
             if entry.marks & AWAY == 0 {
-                fx.resident = fx.resident.saturating_sub(entry.size);
+                fx.resident = fx.resident.saturating_sub(entry.size());
             }
             if entry.marks & WRITTEN != 0 {
                 self.changes.removed.push(entry.order);

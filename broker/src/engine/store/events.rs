@@ -1,6 +1,6 @@
 use consign_core::settlement::DeadLetter;
 
-use super::{Arrival, Effects, NEVER, Now, Part, Place, Store, Ticks, sorted::place, ticks};
+use super::{Arrival, Effects, NEVER, Now, Part, Place, Store, Ticks, bury::fitted, sorted::place, ticks};
 
 /// The effect of a failed delivery on its count.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,8 +23,7 @@ pub(crate) enum Event {
 impl Store {
     /// Returns the next event that time triggers, and when it is due.
     pub(in super::super) fn next_event(&self) -> Option<(Ticks, Event)> {
-        let is_kept = self.settings.forward_to.is_some() || self.scheduled.len() > 0 || self.waiting > 0;
-        let idle = self.settings.auto_delete_on_idle.filter(|_| !is_kept);
+        let idle = self.settings.auto_delete_on_idle.filter(|_| !self.is_kept());
         [
             self.locks.first(&self.entries).map(|(_, until)| (until, Event::LockEnds)),
             self.sessions.as_ref().and_then(|it| it.first_end()).map(|(until, _)| (until, Event::SessionEnds)),
@@ -36,6 +35,11 @@ impl Store {
         .into_iter()
         .flatten()
         .min()
+    }
+
+    /// Whether the entity is not deleted, however long it is not used.
+    pub(in super::super) fn is_kept(&self) -> bool {
+        self.settings.forward_to.is_some() || self.scheduled.len() > 0 || self.waiting > 0
     }
 
     /// Applies an event that was due at `instant`. Returns a message that enters the entity anew.
@@ -57,8 +61,7 @@ impl Store {
             }
             Event::Expires => {
                 let key = self.expiries.first()?;
-                let entry = &self.entries[key as usize];
-                self.expiries.remove(place(entry.expires, entry.order));
+                self.expiries.remove(place(self.expiry(key).ticks, self.entries[key as usize].order));
                 // A lock is not interrupted, and a deferred message waits for its number; both are checked again when
                 // they are released.
                 if self.entries[key as usize].place == Place::Ready {
@@ -75,7 +78,7 @@ impl Store {
     }
 
     fn first_expiry(&self) -> Option<Ticks> {
-        self.expiries.first().map(|key| self.entries[key as usize].expires)
+        self.expiries.first().map(|key| self.expiry(key).ticks)
     }
 
     /// Expires the messages that a receiver would find expired, where time does not trigger their expiry.
@@ -98,15 +101,15 @@ impl Store {
             self.changed(key, fx);
         }
         let entry = &self.entries[key as usize];
+        let expires = self.expiry_of(key, entry).ticks;
         if entry.place == Place::DeferredLocked {
             self.set_aside(key, fx);
-        } else if entry.expires <= instant {
+        } else if expires <= instant {
             self.expire(key, fx);
         } else if failure == Failure::Counts && entry.failures >= self.settings.max_delivery_count {
             self.bury_undeliverable(key, fx);
         } else {
             // A call that read a later time than this one may have passed its expiry over while it was locked.
-            let expires = entry.expires;
             if expires != NEVER {
                 let place = place(expires, entry.order);
                 if self.expiries.get(place).is_none() {
@@ -139,7 +142,8 @@ impl Store {
                 self.bury_away(key, deliveries, fx);
                 return;
             }
-            self.bury(key, deliveries, DeadLetter::ttl_expired(), fx);
+            let dead_letter = fitted(&self.entries[key as usize].message, DeadLetter::ttl_expired());
+            self.bury(key, deliveries, dead_letter, fx);
         } else {
             let expired = self.remove(key, fx);
             fx.note().dropped.push(expired.message);

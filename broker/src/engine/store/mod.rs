@@ -1,6 +1,7 @@
 //! The messages of one queue or subscription, or the scheduled ones of a topic: their places, their order, their
 //! locks. It does not depend on other entities; messages for another are in the effects.
 
+mod asides;
 mod bury;
 mod changes;
 mod counts;
@@ -34,20 +35,18 @@ use slab::Slab;
 pub use self::{counts::Ages, totals::Totals};
 use consign_core::message::{Properties, SequenceNumber, Stored};
 
-#[cfg(feature = "durable")]
-pub(crate) use self::pages::say_expired;
 use self::{
+    asides::{Asides, Expiry},
     changes::Changes,
     counts::Tally,
     duplicates::Duplicates,
-    entry::NIL,
     index::Index,
     lane::Lane,
     locks::{LockSpan, Locks},
     numbers::Numbers,
     schedule::Scheduled,
     sessions::Sessions,
-    sorted::{Sorted, place},
+    sorted::Sorted,
 };
 pub(crate) use self::{
     duplicates::{Id, Seen},
@@ -59,6 +58,8 @@ pub(crate) use self::{
     sessions::Accepted,
     settle::{Refused, Settlement},
 };
+#[cfg(feature = "durable")]
+pub(crate) use self::{pages::say_expired, peek::show};
 use super::{
     effects::{Effects, Line},
     ids::{Part, StoreId},
@@ -79,6 +80,8 @@ pub(crate) struct Store {
     lock: LockSpan,
     quirks: Quirks,
     entries: Slab<Entry>,
+    /// `None` until an entry has any.
+    asides: Option<Box<Asides>>,
     /// For peeks, where the lanes are not in the order of the numbers.
     index: Option<Box<Index>>,
     /// The lanes: the first three are of the three parts; after them come those of partitions, or those of sessions.
@@ -141,6 +144,7 @@ impl Store {
         Self {
             id,
             entries: Slab::new(),
+            asides: None,
             index: Index::new(&settings),
             lanes,
             locks: Locks::default(),
@@ -190,7 +194,18 @@ impl Store {
     /// passed.
     #[inline]
     pub(super) fn touch(&mut self, now: Now) {
-        self.accessed = self.accessed.max(now.ticks);
+        self.touch_at(now.ticks);
+    }
+
+    /// Records a use of the entity at `instant`, unless there was a later one.
+    #[inline]
+    pub(super) fn touch_at(&mut self, instant: Ticks) {
+        self.accessed = self.accessed.max(instant);
+    }
+
+    /// Returns the instant of the last use.
+    pub(super) fn accessed(&self) -> Ticks {
+        self.accessed
     }
 
     /// Records that a receiver begins to wait here.
@@ -291,15 +306,10 @@ impl Store {
     pub(super) fn insert(&mut self, now: Now, arrival: Arrival, number: Number, fx: &mut Effects) {
         self.totals.arrived += 1;
         let key = self.store(arrival, number, fx);
-        let entry = &mut self.entries[key as usize];
-        entry.enqueued = number.enqueued;
-        if let Some(ttl) = entry.message.properties().time_to_live() {
-            entry.expires = now.ticks.saturating_add(whole_millis(ttl));
-            entry.expires_at = number.enqueued.saturating_add(ttl);
-            let expires = entry.expires;
-            if expires != NEVER {
-                self.expiries.insert(place(expires, number.order), key);
-                self.arm(expires, fx);
+        if let Some(ttl) = self.entries[key as usize].message.properties().time_to_live() {
+            let ticks = now.ticks.saturating_add(whole_millis(ttl));
+            if self.set_expiry(key, Expiry { ticks, shown: number.enqueued.saturating_add(ttl) }) {
+                self.arm(ticks, fx);
             }
         }
         self.join_lane(key);

@@ -6,14 +6,13 @@
 
 use std::ops::Range;
 
-use consign_core::{Message, message::Stored, settlement::DeadLetter, time::Timestamp};
+use consign_core::{Message, message::Stored, settlement::DeadLetter};
 
 use super::{
     Effects, Entry, NEVER, Part, Place, Store,
-    bury::mark,
+    bury::{fitted, mark, mark_entry},
     changes::{CHANGED, EXPIRED, LEADS, WANTED, WRITTEN},
     entry::AWAY,
-    sorted::place,
 };
 use crate::engine::effects::Wanted;
 
@@ -55,7 +54,7 @@ impl Store {
         let entry = &mut self.entries[key as usize];
         entry.marks |= AWAY;
         let message = std::mem::replace(&mut entry.message, Stored::away());
-        fx.resident -= entry.size;
+        fx.resident -= entry.size();
         fx.note().dropped.push(message);
     }
 
@@ -92,13 +91,13 @@ impl Store {
         let has_expired = entry.marks & EXPIRED != 0;
         entry.marks &= !(AWAY | WANTED | EXPIRED);
         entry.message = message;
-        fx.resident += entry.size;
+        fx.resident += entry.size();
         if has_expired {
-            let before = entry.size;
-            entry.size = entry.size.saturating_sub(size_of_expiry(fx));
+            let before = entry.size();
+            entry.set_size(before.saturating_sub(size_of_expiry(fx)));
             entry.message.clear_dead_letter_source();
-            mark(&mut entry.message, &mut entry.size, DeadLetter::ttl_expired(), fx);
-            let after = entry.size;
+            let dead_letter = fitted(&entry.message, DeadLetter::ttl_expired());
+            let (_, after) = mark_entry(entry, dead_letter, fx);
             self.resized(before, after, fx);
             self.changed(key, fx);
         }
@@ -117,15 +116,13 @@ impl Store {
     /// then its record is that of an expired message that waits, which is equivalent.
     pub(super) fn bury_away(&mut self, key: u32, deliveries: u32, fx: &mut Effects) {
         self.leave_lane(self.entries[key as usize].lane);
+        self.clear_expiry(key);
         let entry = &mut self.entries[key as usize];
-        let expiry = place(entry.expires, entry.order);
-        (entry.expires, entry.expires_at) = (NEVER, Timestamp::MAX);
         entry.failures = deliveries.saturating_sub(1);
         entry.marks |= EXPIRED;
         let added = size_of_expiry(fx);
-        entry.size += added;
+        entry.set_size(entry.size() + added);
         self.size += added;
-        self.expiries.remove(expiry);
         self.enter(key, Part::DeadLetter, fx);
     }
 
@@ -167,7 +164,7 @@ impl Store {
         let mut bytes = 0;
         let fetched = keys.iter().take(FETCHED).take_while(|&&key| {
             let is_fetched = bytes < FETCHED_BYTES;
-            bytes += self.entries[key as usize].size;
+            bytes += self.entries[key as usize].size();
             is_fetched
         });
         keys.truncate(fetched.count());
@@ -308,5 +305,6 @@ fn size_of_expiry(fx: &mut Effects) -> u64 {
 /// Marks a peeked message as expired.
 pub(crate) fn say_expired(message: &mut Stored) {
     message.clear_dead_letter_source();
-    mark(message, &mut 0, DeadLetter::ttl_expired(), &mut Effects::default());
+    let dead_letter = fitted(message, DeadLetter::ttl_expired());
+    mark(message, &mut 0, dead_letter, &mut Effects::default());
 }

@@ -1,11 +1,10 @@
 #[cfg(feature = "durable")]
 use super::changes::EXPIRED;
 use super::{Entry, Part, Place, Source, Store, receive::seen, session::Session};
-#[cfg(feature = "durable")]
-use consign_core::message::Received;
 use consign_core::{
     Message,
-    message::{MessageState, SequenceNumber},
+    message::{MessageState, PropertyValue, Received, SequenceNumber, Stored},
+    settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
 };
 
@@ -34,12 +33,21 @@ impl Peeked {
     }
 }
 
+/// Returns a message that is peeked, with its failed deliveries. An entry has those before the delivery that dead-lettered
+/// its message, which has failed too if it was the last one.
+pub(crate) fn show(message: &Stored, mut received: Received) -> Message {
+    if received.dead_lettered {
+        let reason = message.properties().application_properties().get(DeadLetter::REASON);
+        let is_last = reason.and_then(PropertyValue::as_str) == DeadLetterReason::MaxDeliveryCountExceeded.code();
+        received.delivery_count = received.delivery_count.saturating_add(u32::from(is_last));
+    }
+    message.deliver(received)
+}
+
 impl Store {
     /// Returns up to `max` messages from sequence number `from` on, in order, without locking any.
     pub(in super::super) fn peek(&self, source: Source, from: SequenceNumber, max: usize) -> Vec<Peeked> {
-        if let Source::Session { lane, lock } = source
-            && !self.is_held(lane, lock)
-        {
+        if !self.may_see(source) {
             return Vec::new();
         }
         let mut found = self.found(source, from, max, |_| true);
@@ -49,6 +57,14 @@ impl Store {
         });
         found.truncate(max);
         found.into_iter().map(|key| self.peeked(key)).collect()
+    }
+
+    /// Whether a session is still locked by its receiver. Without the lock, its lane may be that of another session.
+    fn may_see(&self, source: Source) -> bool {
+        match source {
+            Source::Session { lane, lock } => self.is_held(lane, lock),
+            Source::Part(_) => true,
+        }
     }
 
     /// Returns at least the first `max` from `from` on that are selected, if there are as many.
@@ -92,7 +108,7 @@ impl Store {
 
     fn peeked(&self, key: u32) -> Peeked {
         let entry = &self.entries[key as usize];
-        let mut received = seen(entry, entry.failures, self.settings.partitioned);
+        let mut received = seen(entry, entry.failures, self.apart(key, entry));
         if entry.place == Place::Scheduled {
             received.state = MessageState::Scheduled;
         }
@@ -106,7 +122,7 @@ impl Store {
                 has_expired,
             };
         }
-        Peeked::Here(entry.message.deliver(received))
+        Peeked::Here(show(&entry.message, received))
     }
 
     /// Removes up to `max` messages that are neither locked nor scheduled, the oldest first.
@@ -117,6 +133,9 @@ impl Store {
         before: Option<Timestamp>,
         fx: &mut super::Effects,
     ) -> usize {
+        if !self.may_see(source) {
+            return 0;
+        }
         let is_wanted = |entry: &Entry| {
             let is_free = matches!(entry.place, Place::Ready | Place::Deferred);
             is_free && before.is_none_or(|before| entry.enqueued < before)

@@ -1,42 +1,26 @@
 //! The place of a message: among the entries, in its lane, and in the indexes of its place.
 
-use consign_core::time::Timestamp;
 use slab::Slab;
 
 use super::{
     super::effects::{Effects, Line},
-    Arrival, Entry, FIXED_LANES, KEPT, NEVER, NIL, Number, Part, Place, Store, Ticks, numbers, place,
+    Arrival, Entry, FIXED_LANES, KEPT, Number, Part, Place, Store,
+    entry::EXPIRES,
+    numbers,
 };
 
 impl Store {
     /// Adds a message to the entries. It is in no index yet.
     pub(super) fn store(&mut self, arrival: Arrival, number: Number, fx: &mut Effects) -> u32 {
         let Arrival { message, size, origin, hops } = arrival;
-        self.size += size;
         let slot = self.entries.vacant_entry();
         // At 256 bytes and more each, 2^32 messages are more than the largest memory holds.
         let key = u32::try_from(slot.key()).expect("fewer than 2^32 messages in one entity");
-        slot.insert(Entry {
-            message,
-            sequence: number.sequence,
-            order: number.order,
-            origin: origin.unwrap_or(number.sequence),
-            enqueued: number.enqueued,
-            expires_at: Timestamp::MAX,
-            expires: NEVER,
-            size,
-            lock: 0,
-            locked_until: 0,
-            failures: 0,
-            lane: 0,
-            previous: NIL,
-            next: NIL,
-            part: Part::Main,
-            place: Place::Ready,
-            hops,
-            stays: false,
-            marks: 0,
-        });
+        let entry = slot.insert(Entry::new(message, number, size, hops));
+        self.size += entry.size();
+        if let Some(origin) = origin {
+            self.set_origin(key, origin);
+        }
         if let Some(index) = &mut self.index {
             index.insert(Part::Main, number.sequence, number.order, key);
         }
@@ -137,6 +121,9 @@ impl Store {
         if let Some(index) = &mut self.index {
             index.remove(entry.part, entry.sequence, entry.order);
         }
+        if entry.marks & EXPIRES != 0 {
+            self.forget_expiry(key, entry.order);
+        }
         self.gone(&entry, fx);
         if self.entries.is_empty() && self.entries.capacity() > KEPT {
             self.give_entries_back();
@@ -147,6 +134,7 @@ impl Store {
     #[cold]
     pub(super) fn give_entries_back(&mut self) {
         self.entries = Slab::new();
+        self.asides = None;
     }
 
     /// Removes a message. It is in no index but its lane.
@@ -160,15 +148,6 @@ impl Store {
     #[inline]
     pub(super) fn forget(&mut self, entry: &Entry) {
         self.leave_lane(entry.lane);
-        self.size -= entry.size;
-        if entry.expires != NEVER {
-            self.forget_expiry(entry.expires, entry.order);
-        }
-    }
-
-    /// A function of its own, so that messages that do not expire skip it quickly.
-    #[inline(never)]
-    pub(super) fn forget_expiry(&mut self, expires: Ticks, order: u64) {
-        self.expiries.remove(place(expires, order));
+        self.size -= entry.size();
     }
 }

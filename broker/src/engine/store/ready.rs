@@ -14,9 +14,35 @@ use super::{
 /// stale pair. It stays until it reaches the front, or until there are as many stale pairs as good ones.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
-    fresh: VecDeque<(u64, u32)>,
+    fresh: VecDeque<Fresh>,
     returned: BTreeMap<u64, u32>,
     count: usize,
+}
+
+/// A pair of an order and a key, in 12 bytes: with an alignment of eight bytes it would take 16.
+#[derive(Clone, Copy, Debug)]
+struct Fresh {
+    high: u32,
+    low: u32,
+    key: u32,
+}
+
+impl Fresh {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the two halves")]
+    fn new(order: u64, key: u32) -> Self {
+        Self { high: (order >> 32) as u32, low: order as u32, key }
+    }
+
+    #[inline]
+    fn order(self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low)
+    }
+
+    #[inline]
+    fn pair(self) -> (u64, u32) {
+        (self.order(), self.key)
+    }
 }
 
 impl Ready {
@@ -27,10 +53,10 @@ impl Ready {
 
     #[inline]
     pub(super) fn insert(&mut self, order: u64, key: u32) {
-        if self.fresh.back().is_none_or(|&(last, _)| last < order) {
-            self.fresh.push_back((order, key));
-        } else if self.fresh.front().is_some_and(|&(first, _)| order < first) {
-            self.fresh.push_front((order, key));
+        if self.fresh.back().is_none_or(|last| last.order() < order) {
+            self.fresh.push_back(Fresh::new(order, key));
+        } else if self.fresh.front().is_some_and(|first| order < first.order()) {
+            self.fresh.push_front(Fresh::new(order, key));
         } else {
             self.returned.insert(order, key);
         }
@@ -40,14 +66,14 @@ impl Ready {
     /// Returns the first of those that can be received.
     #[inline]
     pub(super) fn first(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<(u64, u32)> {
-        while let Some(&(order, key)) = self.fresh.front() {
+        while let Some((order, key)) = self.fresh.front().map(|fresh| fresh.pair()) {
             if is_ready(entries, lane, order, key) {
                 break;
             }
             self.fresh.pop_front();
         }
         let returned = self.returned.first_key_value().map(|(&order, &key)| (order, key));
-        match (self.fresh.front().copied(), returned) {
+        match (self.fresh.front().map(|fresh| fresh.pair()), returned) {
             (Some(fresh), Some(returned)) => Some(fresh.min(returned)),
             (fresh, returned) => fresh.or(returned),
         }
@@ -59,7 +85,7 @@ impl Ready {
         if !self.returned.is_empty() {
             return self.pop_of_both(entries, lane);
         }
-        while let Some((order, key)) = self.fresh.pop_front() {
+        while let Some((order, key)) = self.fresh.pop_front().map(Fresh::pair) {
             if is_ready(entries, lane, order, key) {
                 self.count -= 1;
                 self.give_back();
@@ -85,7 +111,7 @@ impl Ready {
     #[cold]
     fn pop_of_both(&mut self, entries: &Slab<Entry>, lane: u32) -> Option<u32> {
         let (order, key) = self.first(entries, lane)?;
-        if self.fresh.front().is_some_and(|&(first, _)| first == order) {
+        if self.fresh.front().is_some_and(|first| first.order() == order) {
             self.fresh.pop_front();
         } else {
             self.returned.remove(&order);
@@ -101,11 +127,11 @@ impl Ready {
             return;
         }
         // Its entry may still have this place, so the pair is made stale.
-        if let Ok(at) = self.fresh.binary_search_by_key(&order, |&(order, _)| order) {
-            self.fresh[at].1 = NIL;
+        if let Ok(at) = self.fresh.binary_search_by_key(&order, |fresh| fresh.order()) {
+            self.fresh[at].key = NIL;
         }
         if self.fresh.len() > 64 && self.fresh.len() > 2 * (self.count - self.returned.len()) {
-            self.fresh.retain(|&(kept, key)| is_ready(entries, lane, kept, key));
+            self.fresh.retain(|fresh| is_ready(entries, lane, fresh.order(), fresh.key));
             self.give_back();
         }
     }
@@ -118,10 +144,10 @@ impl Ready {
         from: u64,
         max: usize,
     ) -> impl Iterator<Item = u32> + 'r {
-        let start = self.fresh.partition_point(|&(order, _)| order < from);
-        let fresh = self.fresh.range(start..).filter(move |&&(order, key)| is_ready(entries, lane, order, key));
+        let start = self.fresh.partition_point(|fresh| fresh.order() < from);
+        let fresh = self.fresh.range(start..).filter(move |fresh| is_ready(entries, lane, fresh.order(), fresh.key));
         let returned = self.returned.range(from..).map(|(_, &key)| key);
-        fresh.map(|&(_, key)| key).take(max).chain(returned.take(max))
+        fresh.map(|fresh| fresh.key).take(max).chain(returned.take(max))
     }
 }
 
@@ -134,8 +160,8 @@ impl Ready {
         lane: u32,
         from: u64,
     ) -> impl Iterator<Item = u32> + 'r {
-        let start = self.fresh.partition_point(|&(order, _)| order < from);
-        let fresh = self.fresh.range(start..).copied();
+        let start = self.fresh.partition_point(|fresh| fresh.order() < from);
+        let fresh = self.fresh.range(start..).map(|fresh| fresh.pair());
         let mut fresh = fresh.filter(move |&(order, key)| is_ready(entries, lane, order, key)).peekable();
         let mut returned = self.returned.range(from..).map(|(&order, &key)| (order, key)).peekable();
         let next = move || match (fresh.peek(), returned.peek()) {

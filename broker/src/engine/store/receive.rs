@@ -7,7 +7,11 @@ use consign_core::{
     transport::{ErrorKind, ReceiveError},
 };
 
-use super::{Arrival, Effects, Entry, FIXED_LANES, Now, Part, Place, Store, numbers};
+use super::{
+    Arrival, Effects, Entry, FIXED_LANES, Now, Part, Place, Store,
+    entry::{EXPIRES, MOVED},
+    numbers,
+};
 #[cfg(feature = "durable")]
 use super::{Ticks, changes::LEADS, entry::AWAY};
 
@@ -95,7 +99,8 @@ impl Store {
         let (mut taken, max) = (0, self.at_most(source, max));
         while taken < max {
             let Some(key) = self.take(source, fx) else { break };
-            out(delivered(&self.entries[key as usize], None, self.settings.partitioned));
+            let entry = &self.entries[key as usize];
+            out(delivered(entry, None, self.apart(key, entry)));
             // The delivery has its message too.
             drop(self.remove(key, fx));
             self.totals.delivered += 1;
@@ -182,12 +187,12 @@ impl Store {
         let mut requested = HashSet::new();
         for &number in numbers {
             let key = self.deferred_in(self.lane_of_deferred(source, number), number);
-            let found = key.filter(|&key| self.entries[key as usize].expires > now.ticks && requested.insert(key));
+            let found = key.filter(|&key| self.expiry(key).ticks > now.ticks && requested.insert(key));
             let Some(key) = found else {
                 let detail = format!("{number} is not deferred here");
                 return Err(ReceiveError::new(ErrorKind::MessageNotFound).with_detail(detail));
             };
-            bytes += self.entries[key as usize].size;
+            bytes += self.entries[key as usize].size();
             keys.push(key);
         }
         if bytes > max_bytes && keys.len() > 1 {
@@ -223,12 +228,12 @@ impl Store {
             (until, self.lock.shown_from(now))
         };
         self.lock_changed(key, fx);
-        let partitioned = self.settings.partitioned;
+        let apart = self.apart(key, &self.entries[key as usize]);
         let (locks, entries) = self.locks_of(key);
         let entry = locks.push(entries, key, until);
         entry.place = place;
         entry.lock = lock;
-        let (message, part) = (delivered(entry, Some(shown), partitioned), entry.part);
+        let (message, part) = (delivered(entry, Some(shown), apart), entry.part);
         self.tally[part as usize].locked += 1;
         self.totals.delivered += 1;
         Locked { message, key, lock, lock_millis: self.lock.millis }
@@ -259,27 +264,49 @@ fn needs_a_session() -> ReceiveError {
     ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity requires sessions: accept a session")
 }
 
+impl Store {
+    /// Returns what is kept apart from an entry.
+    #[inline]
+    pub(super) fn apart(&self, key: u32, entry: &Entry) -> Apart {
+        let mut apart =
+            Apart { expires_at: Timestamp::MAX, origin: entry.sequence, partitioned: self.settings.partitioned };
+        if entry.marks & (EXPIRES | MOVED) != 0 {
+            apart.expires_at = self.expiry_of(key, entry).shown;
+            apart.origin = self.origin_of(key, entry);
+        }
+        apart
+    }
+}
+
+/// What a receiver sees of a message beside its entry.
+#[derive(Clone, Copy)]
+pub(super) struct Apart {
+    expires_at: Timestamp,
+    origin: SequenceNumber,
+    partitioned: bool,
+}
+
 /// Returns the message as a receiver sees it.
 #[inline]
-fn delivered(entry: &Entry, locked_until: Option<Timestamp>, partitioned: bool) -> Message {
-    let mut received = seen(entry, entry.failures.saturating_add(1), partitioned);
+fn delivered(entry: &Entry, locked_until: Option<Timestamp>, apart: Apart) -> Message {
+    let mut received = seen(entry, entry.failures.saturating_add(1), apart);
     received.locked_until = locked_until;
     entry.message.deliver(received)
 }
 
 /// Returns the broker's data of a message.
 #[inline]
-pub(super) fn seen(entry: &Entry, delivery_count: u32, partitioned: bool) -> Received {
+pub(super) fn seen(entry: &Entry, delivery_count: u32, apart: Apart) -> Received {
     let mut received = Received::new(entry.sequence, entry.enqueued, delivery_count);
-    received.expires_at = entry.expires_at;
+    received.expires_at = apart.expires_at;
     received.dead_lettered = entry.part != Part::Main;
     if entry.is_deferred() {
         received.state = MessageState::Deferred;
     }
-    if entry.hops > 0 {
-        received.enqueued_sequence_number = entry.origin;
+    if entry.hops() > 0 {
+        received.enqueued_sequence_number = apart.origin;
     }
-    if partitioned {
+    if apart.partitioned {
         received.partition_id = entry.partition_id();
     }
     received

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    Arrival, Effects, Entry, NEVER, Now, Number, Part, Place, Store,
+    Arrival, Effects, Entry, Expiry, NEVER, Now, Number, Part, Place, Store,
     changes::{CHANGED, WRITTEN},
-    sorted::place,
+    entry::{EXPIRES, MOVED},
 };
 use crate::engine::{
     effects::Wanted,
@@ -28,18 +28,21 @@ impl Store {
         for order in self.changes.removed.drain(..) {
             sink.remove_message(serial, order);
         }
-        for at in self.changes.entries.drain(..) {
+        let mut changed = std::mem::take(&mut self.changes.entries);
+        for at in changed.drain(..) {
             // It may be gone, and its place reused by one that was written already.
             let Some(entry) = self.entries.get_mut(at as usize).filter(|entry| entry.marks & CHANGED != 0) else {
                 continue;
             };
-            entry.marks = WRITTEN;
+            entry.marks = entry.marks & (EXPIRES | MOVED) | WRITTEN;
             if fx.resident > fx.budget && entry.place == Place::Ready {
                 fx.note().written.push(Wanted { store: self.id, key: at, order: entry.order });
             }
-            let view = MessageView { state: state(entry, now, fx.records_locks()), message: &entry.message };
+            let entry = &self.entries[at as usize];
+            let view = MessageView { state: self.state(at, entry, now, fx.records_locks()), message: &entry.message };
             sink.put_message(serial, entry.order, view);
         }
+        self.changes.entries = changed;
         for id in std::mem::take(&mut self.changes.sessions) {
             match self.state_of(&id) {
                 Some((state, updated)) => sink.put_session(serial, &SessionRecord { id, state: Some(state), updated }),
@@ -114,22 +117,22 @@ impl Store {
         let arrival = Arrival { message, size, origin: Some(origin), hops };
         let at = self.store(arrival, Number { sequence, order, enqueued }, fx);
         let entry = &mut self.entries[at as usize];
-        fx.resident += entry.size;
-        (entry.failures, entry.stays, entry.marks) = (state.failures, state.stays, WRITTEN);
+        fx.resident += entry.size();
+        entry.failures = state.failures;
+        entry.set_stays(state.stays);
+        entry.marks |= WRITTEN;
         if Defect::ForgetDeliveryCount.is_there() {
             entry.failures = 0;
         }
         self.set_part(at, part);
-        let entry = &mut self.entries[at as usize];
         if let (record::Place::Scheduled, Some(due)) = (state.place, state.due) {
             self.await_due(at, now.ticks_at(due), fx);
             return;
         }
         if let Some(expires_at) = state.expires_at {
-            (entry.expires_at, entry.expires) = (expires_at, now.ticks_at(expires_at));
-            let expires = entry.expires;
-            self.expiries.insert(place(expires, order), at);
-            self.arm(expires, fx);
+            let ticks = now.ticks_at(expires_at);
+            self.set_expiry(at, Expiry { ticks, shown: expires_at });
+            self.arm(ticks, fx);
         }
         if part == Part::Main {
             self.join_lane(at);
@@ -162,27 +165,28 @@ impl Store {
         }
         self.arm_next(fx);
     }
-}
 
-/// Returns the state of an entry. A lock is part of it only where its end is written too.
-fn state(entry: &Entry, now: Now, with_lock: bool) -> MessageState {
-    let is_held = with_lock && matches!(entry.place, Place::Locked | Place::DeferredLocked);
-    MessageState {
-        part: entry.part,
-        place: match entry.place {
-            Place::Ready | Place::Locked => record::Place::Ready,
-            Place::Deferred | Place::DeferredLocked => record::Place::Deferred,
-            Place::Scheduled => record::Place::Scheduled,
-        },
-        sequence: entry.sequence,
-        origin: entry.origin,
-        enqueued: entry.enqueued,
-        expires_at: (entry.expires != NEVER).then_some(entry.expires_at),
-        due: (entry.place == Place::Scheduled).then(|| now.utc_at(entry.locked_until)),
-        locked_until: is_held.then(|| now.utc_at(entry.locked_until)),
-        size: entry.size,
-        failures: entry.failures,
-        hops: entry.hops,
-        stays: entry.stays,
+    /// Returns the state of an entry. A lock is part of it only where its end is written too.
+    fn state(&self, key: u32, entry: &Entry, now: Now, with_lock: bool) -> MessageState {
+        let is_held = with_lock && matches!(entry.place, Place::Locked | Place::DeferredLocked);
+        let expiry = self.expiry_of(key, entry);
+        MessageState {
+            part: entry.part,
+            place: match entry.place {
+                Place::Ready | Place::Locked => record::Place::Ready,
+                Place::Deferred | Place::DeferredLocked => record::Place::Deferred,
+                Place::Scheduled => record::Place::Scheduled,
+            },
+            sequence: entry.sequence,
+            origin: self.origin_of(key, entry),
+            enqueued: entry.enqueued,
+            expires_at: (expiry.ticks != NEVER).then_some(expiry.shown),
+            due: (entry.place == Place::Scheduled).then(|| now.utc_at(entry.locked_until)),
+            locked_until: is_held.then(|| now.utc_at(entry.locked_until)),
+            size: entry.size(),
+            failures: entry.failures,
+            hops: entry.hops(),
+            stays: entry.stays(),
+        }
     }
 }

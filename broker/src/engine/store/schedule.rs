@@ -89,12 +89,14 @@ impl Store {
 
     /// Removes a scheduled message that is no longer among the numbers.
     fn remove_scheduled(&mut self, key: u32, fx: &mut Effects) -> Arrival {
+        let entry = &self.entries[key as usize];
+        let origin = (entry.hops() > 0).then(|| self.origin_of(key, entry));
         let entry = self.take_entry(key, fx);
-        self.size -= entry.size;
+        self.size -= entry.size();
         self.scheduled.due.remove(place(entry.locked_until, entry.order));
         self.forget_scheduled_id(entry.sequence, &entry.message);
-        let origin = (entry.hops > 0).then_some(entry.origin);
-        Arrival { message: entry.message, size: entry.size, origin, hops: entry.hops }
+        let (size, hops) = (entry.size(), entry.hops());
+        Arrival { message: entry.message, size, origin, hops }
     }
 
     fn forget_scheduled_id(&mut self, number: SequenceNumber, message: &Stored) {

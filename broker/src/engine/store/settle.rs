@@ -5,7 +5,7 @@ use consign_core::{
     time::Timestamp,
 };
 
-use super::{Effects, Now, Part, Store, changes::CHANGED, events::Failure};
+use super::{Effects, Now, Part, Store, bury::fitted, changes::CHANGED, events::Failure};
 use crate::{engine::space::Lack, sabotage::Defect};
 
 /// Why a settlement, or a call on a session, had no effect.
@@ -84,7 +84,7 @@ impl Store {
             Disposition::Complete => 0,
             _ if entry.marks & CHANGED != 0 => 0,
             Disposition::Abandon(changes) if entry.part != Part::Main && changes.is_empty() => 0,
-            _ => entry.size,
+            _ => entry.size(),
         }
     }
 
@@ -123,7 +123,7 @@ impl Store {
                 if self.change(key, changes, fx) {
                     self.unlock(key, now.ticks, Failure::Counts, fx);
                 } else {
-                    self.bury_locked(key, DeadLetter::header_size_exceeded(), fx);
+                    self.bury_locked(key, self.header_size_exceeded(key), fx);
                 }
             }
             Disposition::Defer(changes) => {
@@ -132,14 +132,13 @@ impl Store {
                     self.remove_lock(key);
                     self.set_aside(key, fx);
                 } else {
-                    self.bury_locked(key, DeadLetter::header_size_exceeded(), fx);
+                    self.bury_locked(key, self.header_size_exceeded(key), fx);
                 }
             }
             Disposition::DeadLetter(dead_letter) => {
                 self.totals.dead_lettered += 1;
                 let fits = self.fits(key, dead_letter);
-                let dead_letter =
-                    if fits { DeadLetter::clone(dead_letter) } else { DeadLetter::header_size_exceeded() };
+                let dead_letter = if fits { DeadLetter::clone(dead_letter) } else { self.header_size_exceeded(key) };
                 self.bury_locked(key, dead_letter, fx);
             }
         }
@@ -159,7 +158,7 @@ impl Store {
         }
         let part = self.held(now, key, lock)?;
         match settlement {
-            Settlement::By(Disposition::Complete) => Ok((self.entries[key as usize].size, 0)),
+            Settlement::By(Disposition::Complete) => Ok((self.entries[key as usize].size(), 0)),
             Settlement::By(disposition) => check(part, disposition).map(|()| (0, self.written_by(key, disposition))),
             Settlement::Renew if self.is_in_session(key) => Err(Refused::InSession),
             Settlement::Renew => Ok((0, 0)),
@@ -229,7 +228,7 @@ impl Store {
         }
         let after = message.size() as u64;
         fx.note().dropped.push(std::mem::replace(&mut entry.message, message));
-        entry.size = (entry.size + after).saturating_sub(before);
+        entry.set_size((entry.size() + after).saturating_sub(before));
         self.resized(before, after, fx);
         self.changed(key, fx);
         true
@@ -250,6 +249,10 @@ impl Store {
                 .insert(DeadLetter::DESCRIPTION, dead_letter.description.clone().into_owned());
         }
         properties.check().is_ok()
+    }
+
+    fn header_size_exceeded(&self, key: u32) -> DeadLetter {
+        fitted(&self.entries[key as usize].message, DeadLetter::header_size_exceeded())
     }
 
     fn bury_locked(&mut self, key: u32, dead_letter: DeadLetter, fx: &mut Effects) {

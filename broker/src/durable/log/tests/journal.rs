@@ -128,7 +128,7 @@ fn only_the_owner_reads_it() {
 fn an_opening_that_fails_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let error = LogJournal::open(&folder.path().join("no/store"), LogOptions::default()).unwrap_err();
-    assert_eq!(error.kind(), StorageErrorKind::Failed);
+    assert_eq!(error.kind(), StorageErrorKind::NotAStore);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
