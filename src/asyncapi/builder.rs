@@ -1,12 +1,13 @@
-use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
 use super::{
     AsyncApiDocument,
     channel::{ChannelMessage, messages},
+    definitions::{Direction, Generators},
     keys::{channel_of, channel_of_replies, free_key, insert},
     reply,
-    schemas::{Matching, Of, Schemas},
+    schemas::{Of, Schemas},
 };
 use crate::{
     BuildError, BuildErrorKind as Kind,
@@ -22,7 +23,7 @@ pub struct AsyncApi {
     pipelines: Vec<PipelineDescription>,
     schemas: Schemas,
     replies: Schemas,
-    generator: SchemaGenerator,
+    generators: Generators,
 }
 
 impl AsyncApi {
@@ -35,17 +36,13 @@ impl AsyncApi {
         let mut info = Map::new();
         info.insert("title".into(), title.into().into());
         info.insert("version".into(), version.into().into());
-        let settings = SchemaSettings::draft07().with(|settings| {
-            settings.definitions_path = "/components/schemas".into();
-            settings.meta_schema = None;
-        });
         Self {
             info,
             servers: Vec::new(),
             pipelines: Vec::new(),
             schemas: Schemas::new(Of::Messages),
             replies: Schemas::new(Of::Replies),
-            generator: settings.into_generator(),
+            generators: Generators::new(),
         }
     }
 
@@ -71,24 +68,28 @@ impl AsyncApi {
 
     /// Registers the schema of a type for the messages with this name: a subject, the name of a type, or
     /// [`OTHER`](Self::OTHER). It holds for all destinations: use [`schema_for`](Self::schema_for) where a name has another
-    /// type at each of them.
+    /// type at each of them. A message that is received has the schema of bodies that serde reads, and one that is sent that of
+    /// bodies that it writes.
     pub fn schema<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
-        let schema = self.schema_of::<T>();
-        self.schema_value(message, schema)
+        let schema = self.generators.schema_of::<T>();
+        self.schemas.register(None, message.into(), schema);
+        self
     }
 
     /// Registers the schema of a type for the messages with this name of one destination: the
     /// [address](PipelineDescription::address) of a pipeline. There it takes precedence over that of [`schema`](Self::schema).
     pub fn schema_for<T: JsonSchema>(mut self, destination: impl Into<String>, message: impl Into<String>) -> Self {
-        let schema = self.schema_of::<T>();
-        self.schema_value_for(destination, message, schema)
+        let schema = self.generators.schema_of::<T>();
+        self.schemas.register(Some(destination.into()), message.into(), schema);
+        self
     }
 
     /// Registers a schema of draft 7 for the messages with this name, for a type that does not implement `JsonSchema`. It
-    /// may refer to the schemas of the document by `#/components/schemas/NAME`. It is embedded as it is, so a reference to a part of
-    /// itself, such as `#/definitions/NAME`, has no target in the document.
+    /// may refer to the schemas of registered types by `#/components/schemas/NAME`: as they are read in a message that is received,
+    /// and as they are written in one that is sent. The rest is embedded as it is, so a reference to a part of itself, such as
+    /// `#/definitions/NAME`, has no target in the document.
     pub fn schema_value(mut self, message: impl Into<String>, schema: Schema) -> Self {
-        self.schemas.register(None, message.into(), schema);
+        self.schemas.register(None, message.into(), schema.into());
         self
     }
 
@@ -99,7 +100,7 @@ impl AsyncApi {
         message: impl Into<String>,
         schema: Schema,
     ) -> Self {
-        self.schemas.register(Some(destination.into()), message.into(), schema);
+        self.schemas.register(Some(destination.into()), message.into(), schema.into());
         self
     }
 
@@ -107,21 +108,23 @@ impl AsyncApi {
     /// the subject that [`answer`](crate::rpc::HandlersBuilder::answer) has, or [`OTHER`](Self::OTHER) for its
     /// [fallback](crate::rpc::HandlersBuilder::fallback). A handler that returns `Reply<T>`, or `Result<T, E>`, replies by `T`.
     ///
-    /// The schema is that of a `T` that serde reads: a member that is only written, or has another name there, is described as it is read.
+    /// The schema is that of a `T` that serde writes.
     pub fn reply<T: JsonSchema>(mut self, message: impl Into<String>) -> Self {
-        let schema = self.schema_of::<T>();
-        self.reply_value(message, schema)
+        let schema = self.generators.schema_of::<T>();
+        self.replies.register(None, message.into(), schema);
+        self
     }
 
     /// As [`reply`](Self::reply), for the messages of one destination, as [`schema_for`](Self::schema_for).
     pub fn reply_for<T: JsonSchema>(mut self, destination: impl Into<String>, message: impl Into<String>) -> Self {
-        let schema = self.schema_of::<T>();
-        self.reply_value_for(destination, message, schema)
+        let schema = self.generators.schema_of::<T>();
+        self.replies.register(Some(destination.into()), message.into(), schema);
+        self
     }
 
     /// As [`reply`](Self::reply), by a schema, as [`schema_value`](Self::schema_value).
     pub fn reply_value(mut self, message: impl Into<String>, schema: Schema) -> Self {
-        self.replies.register(None, message.into(), schema);
+        self.replies.register(None, message.into(), schema.into());
         self
     }
 
@@ -132,17 +135,8 @@ impl AsyncApi {
         message: impl Into<String>,
         schema: Schema,
     ) -> Self {
-        self.replies.register(Some(destination.into()), message.into(), schema);
+        self.replies.register(Some(destination.into()), message.into(), schema.into());
         self
-    }
-
-    /// Only the definitions of a generator, and its root schemas, are those of its draft.
-    fn schema_of<T: JsonSchema>(&mut self) -> Schema {
-        let mut schema = self.generator.subschema_for::<T>();
-        for transform in self.generator.transforms_mut() {
-            transform.transform(&mut schema);
-        }
-        schema
     }
 
     /// Builds the document.
@@ -150,7 +144,7 @@ impl AsyncApi {
     /// # Errors
     ///
     /// The first rule that is broken: see [`BuildErrorKind`](crate::BuildErrorKind).
-    pub fn build(mut self) -> Result<AsyncApiDocument, BuildError> {
+    pub fn build(self) -> Result<AsyncApiDocument, BuildError> {
         let mut document = json!({ "asyncapi": "3.0.0", "info": self.info });
         let servers = self.build_servers()?;
         if !servers.is_empty() {
@@ -158,14 +152,13 @@ impl AsyncApi {
         }
         let (mut channels, mut operations) = (Map::new(), Map::new());
         let (mut schemas, mut replies) = (self.schemas.matching()?, self.replies.matching()?);
+        let mut definitions = self.generators.finish();
         for pipeline in &self.pipelines {
-            let (address, action) = (
-                pipeline.address(),
-                match pipeline.side {
-                    Side::Receiving => "receive",
-                    Side::Sending => "send",
-                },
-            );
+            let address = pipeline.address();
+            let (action, direction) = match pipeline.side {
+                Side::Receiving => ("receive", Direction::Read),
+                Side::Sending => ("send", Direction::Written),
+            };
             let channel = channel_of(&mut channels, address);
             let operation = format!("{action}.{channel}");
             if operations.contains_key(&operation) {
@@ -175,7 +168,9 @@ impl AsyncApi {
             let mut value = json!({ "action": action, "channel": reference(&channel), "title": pipeline.name });
             let mut references = Vec::new();
             for message in messages(pipeline) {
-                references.push(insert(&mut channels, &channel, with_payload(message, address, &mut schemas)));
+                let schema = schemas.find(address, &message.name, message.is_fallback);
+                let message = with_payload(message, schema.map(|schema| definitions.embed(schema, direction)));
+                references.push(insert(&mut channels, &channel, message));
             }
             if !references.is_empty() {
                 value["messages"] = references.into();
@@ -186,7 +181,10 @@ impl AsyncApi {
                 let channel = channel_of_replies(&mut channels, address);
                 let mut references = Vec::new();
                 for message in reply::replies(router, described) {
-                    references.push(insert(&mut channels, &channel, with_payload(message, address, &mut replies)));
+                    let schema = replies.find(address, &message.name, message.is_fallback);
+                    let message =
+                        with_payload(message, schema.map(|schema| definitions.embed(schema, Direction::Written)));
+                    references.push(insert(&mut channels, &channel, message));
                 }
                 references.push(insert(&mut channels, &channel, reply::fault(described)));
                 let (to, channel) = (reply::address(), reference(&channel));
@@ -198,9 +196,9 @@ impl AsyncApi {
         replies.finish()?;
         document["channels"] = channels.into();
         document["operations"] = operations.into();
-        let definitions = self.generator.take_definitions(true);
-        if !definitions.is_empty() {
-            document["components"] = json!({ "schemas": definitions });
+        let components = definitions.into_components();
+        if !components.is_empty() {
+            document["components"] = json!({ "schemas": components });
         }
         Ok(AsyncApiDocument(document))
     }
@@ -228,11 +226,10 @@ fn reference(channel: &str) -> Value {
     json!({ "$ref": format!("#/channels/{channel}") })
 }
 
-/// The message, with its schema if it has one.
-fn with_payload<'a>(message: ChannelMessage, address: &'a str, schemas: &mut Matching<'a>) -> Map<String, Value> {
-    let ChannelMessage { name, mut value, is_fallback } = message;
-    if let Some(schema) = schemas.find(address, &name, is_fallback) {
-        value.insert("payload".into(), schema.clone());
+fn with_payload(message: ChannelMessage, payload: Option<Value>) -> Map<String, Value> {
+    let mut value = message.value;
+    if let Some(payload) = payload {
+        value.insert("payload".into(), payload);
     }
     value
 }

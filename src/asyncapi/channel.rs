@@ -33,7 +33,7 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
     let mut messages = Vec::new();
     if let Some(router) = &pipeline.router {
         messages.extend(router.subjects.iter().map(|subject| message(subject, codecs, None)));
-        messages.extend(typed(&router.types, codecs, None));
+        messages.extend(typed(&router.types, codecs, None, Side::Receiving));
         if router.has_otherwise || !router.nested_fallbacks.is_empty() {
             let mut others = message(AsyncApi::OTHER, codecs, None);
             others.is_fallback = true;
@@ -41,7 +41,7 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
             messages.push(others);
         }
     }
-    messages.extend(typed(&pipeline.sends, codecs, of_entity));
+    messages.extend(typed(&pipeline.sends, codecs, of_entity, Side::Sending));
     if pipeline.side == Side::Receiving
         && let Some(codecs) = codecs
     {
@@ -62,14 +62,20 @@ fn typed<'a>(
     tables: &'a [TypeTable],
     codecs: Option<&'a DecisionTable>,
     of_entity: Option<&'a str>,
+    side: Side,
 ) -> impl Iterator<Item = ChannelMessage> + 'a {
     tables.iter().flat_map(move |table| {
         table.types().iter().map(move |of| {
             let mut message = message(of.name(), codecs, of.own_codec().or(of_entity));
-            if !of.other_names().is_empty() {
-                message.value.insert("x-aliases".into(), json!(of.other_names()));
+            if side == Side::Receiving {
+                if !of.other_names().is_empty() {
+                    message.value.insert("x-aliases".into(), json!(of.other_names()));
+                }
+                if of.known_versions().len() > 1 {
+                    message.value.insert("x-versions".into(), json!(of.known_versions()));
+                }
             }
-            if let Some(headers) = headers(table, of) {
+            if let Some(headers) = headers(table, of, side) {
                 message.value.insert("headers".into(), headers);
             }
             message
@@ -90,18 +96,32 @@ fn message(name: &str, codecs: Option<&DecisionTable>, codec: Option<&str>) -> C
     ChannelMessage { name: name.into(), value, is_fallback: false }
 }
 
-/// The application properties that say how the body is read.
-fn headers(table: &TypeTable, of: &MessageType) -> Option<Value> {
+/// The application properties that say how the body is read: those of the newest version, which the payload is of.
+fn headers(table: &TypeTable, of: &MessageType, side: Side) -> Option<Value> {
     let mut properties = Map::new();
     let mut required = Vec::new();
     if let Some(property) = table.type_property() {
-        let names: Vec<_> = std::iter::once(of.name()).chain(of.other_names().iter().copied()).collect();
-        properties.insert(property.into(), json!({ "type": "string", "enum": names }));
+        let name = match side {
+            Side::Sending => json!({ "type": "string", "const": of.name() }),
+            Side::Receiving => {
+                let names: Vec<_> = std::iter::once(of.name()).chain(of.other_names().iter().copied()).collect();
+                json!({ "type": "string", "enum": names })
+            }
+        };
+        properties.insert(property.into(), name);
         required.push(property);
     }
-    if !of.known_versions().is_empty() {
-        let versions = json!({ "type": "integer", "enum": of.known_versions() });
-        properties.insert(table.property_of_version().into(), versions);
+    if let (Some(first), Some(newest)) = (of.known_versions().first(), of.newest()) {
+        let mut version = json!({ "type": "integer", "const": newest });
+        // Without the property, the body is of the first version.
+        let is_needed = *first != newest;
+        if side == Side::Receiving && is_needed {
+            version["description"] = format!("A message without it has a body of version {first}").into();
+        }
+        properties.insert(table.property_of_version().into(), version);
+        if side == Side::Sending || is_needed {
+            required.push(table.property_of_version());
+        }
     }
     if properties.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! The keys of channels, messages and servers.
+//! The keys of channels, messages, servers and schemas.
 
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ pub(super) fn free_key(name: &str, is_free: impl Fn(&str) -> bool) -> String {
 }
 
 /// AsyncAPI has keys of these characters.
-fn key(name: &str) -> String {
+pub(super) fn key(name: &str) -> String {
     let key = name.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' });
     key.collect()
 }

@@ -46,11 +46,23 @@
 //! | a channel | the [destination](crate::pipeline::Pipeline::destination) of a pipeline, or its name; pipelines of one destination share it |
 //! | an operation, `receive` or `send` | a pipeline |
 //! | the messages of an operation | the subjects of the router, the types of its handlers, and the types that are sent |
-//! | `name` | the subject, or the name of the type; `x-aliases` has other names |
+//! | `name` | the subject, or the name of the type; `x-aliases` has the other names of a type that is received |
 //! | `contentType` | the codec of the type, else that of the entity, else the first codec; `x-content-types` has all media types that the codecs read, with patterns such as `*/*+json`. A type with a format of its own is not told apart |
-//! | `headers` | the application properties that have the type and the version |
+//! | `headers` | the application properties that have the type and the version: those of a body of the newest version |
+//! | `x-versions` | the versions of a type that are received, if there are several |
 //! | `payload` | the schema that was registered for the name of the message at this destination, or else for the name, of JSON Schema draft 7 |
+//! | `components.schemas` | the types that payloads refer to. A character that a key cannot have is `_`, and of two types with one key the second has `.2` |
 //! | `reply` of an operation | a [`Responder`](crate::rpc::Responder) that was passed to [`Pipeline::router`](crate::pipeline::Pipeline::router) |
+//!
+//! # Types and versions
+//!
+//! The schema of a type is that of the bodies that serde reads, for a message that is received. For one that is sent, and for a
+//! reply, it is that of the bodies that serde writes. They differ for `#[serde(rename(serialize = "..."))]`, `default`,
+//! `skip_deserializing` and the like; then a type of both directions has two schemas.
+//!
+//! A `payload` is that of the newest version. A message that is received without the property of the version has the first
+//! version, so the property is required where a type has several. The older versions are in `x-versions`, without a schema. A
+//! message that is sent has the name and the newest version, so both are a `const`, and it has no aliases.
 //!
 //! `contentType` and `x-content-types` do not depend on `allow`, `on_not_allowed` and `on_unknown` of the codecs. Both can have a
 //! type that the consumer refuses because `allow` does not list it. A type that it reads only by `on_unknown` is missing.
@@ -111,6 +123,7 @@
 
 mod builder;
 mod channel;
+mod definitions;
 mod keys;
 mod reply;
 mod schemas;

@@ -2,10 +2,7 @@
 
 use std::{collections::HashMap, fmt};
 
-use schemars::Schema;
-use serde_json::Value;
-
-use super::AsyncApi;
+use super::{AsyncApi, definitions::BothSchemas};
 use crate::{BuildError, BuildErrorKind as Kind};
 
 /// Schemas by the names of messages: of the messages themselves, or of the replies to them.
@@ -27,7 +24,7 @@ struct Registered {
     /// The destination of the messages; any if there is none.
     destination: Option<String>,
     message: String,
-    schema: Schema,
+    schema: BothSchemas,
 }
 
 /// Gives messages their schemas, and finds mistakes.
@@ -45,7 +42,7 @@ impl Schemas {
         Self { of, registered: Vec::new() }
     }
 
-    pub(super) fn register(&mut self, destination: Option<String>, message: String, schema: Schema) {
+    pub(super) fn register(&mut self, destination: Option<String>, message: String, schema: BothSchemas) {
         self.registered.push(Registered { destination, message, schema });
     }
 
@@ -69,7 +66,7 @@ impl Schemas {
 
 impl<'a> Matching<'a> {
     /// The schema of a message of this name, if there is one. That of the destination takes precedence.
-    pub(super) fn find(&mut self, address: &'a str, name: &str, is_fallback: bool) -> Option<&'a Value> {
+    pub(super) fn find(&mut self, address: &'a str, name: &str, is_fallback: bool) -> Option<&'a BothSchemas> {
         let mut found = None;
         for of in [None, Some(address)] {
             // What the name alone stands for is only told from messages that would get that schema.
@@ -80,7 +77,7 @@ impl<'a> Matching<'a> {
             }
             if let Some(&place) = self.places.get(&(of, name)) {
                 self.is_used[place] = true;
-                found = Some(self.schemas.registered[place].schema.as_value());
+                found = Some(&self.schemas.registered[place].schema);
             }
         }
         found

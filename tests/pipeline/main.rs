@@ -5,6 +5,7 @@
 
 mod asyncapi;
 mod asyncapi_replies;
+mod asyncapi_types;
 mod described;
 mod json_schema;
 mod layers;
