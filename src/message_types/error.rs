@@ -33,7 +33,7 @@ pub enum TypeErrorKind {
 enum Cause {
     Missing(Option<&'static str>),
     UnknownType(Option<&'static str>, Box<str>),
-    UnknownVersion { name: &'static str, first: u32, newest: u32, said: Option<u64> },
+    UnknownVersion { name: &'static str, property: &'static str, first: u32, newest: u32, said: Option<u64> },
     Undecodable(Undecodable),
     Step { to: u32, error: Option<BoxError> },
 }
@@ -50,10 +50,10 @@ impl TypeError {
     }
 
     #[cold]
-    pub(super) fn unknown_version(of: &MessageType, said: Option<u64>) -> Self {
+    pub(super) fn unknown_version(table: &TypeTable, of: &MessageType, said: Option<u64>) -> Self {
         let first = of.versions.first().copied().unwrap_or_default();
         let newest = of.newest().unwrap_or_default();
-        Self(Box::new(Cause::UnknownVersion { name: of.name, first, newest, said }))
+        Self(Box::new(Cause::UnknownVersion { name: of.name, property: table.version_property, first, newest, said }))
     }
 
     #[cold]
@@ -74,18 +74,29 @@ impl TypeError {
     }
 }
 
-/// The dead-letter description of a message, with or without a type, that no handler takes.
+/// The dead-letter description of a message that no handler takes. `property` is the one that has the type, and `said` its text;
+/// without a property the Subject is the type.
 #[cold]
-pub(crate) fn nobody_takes(property: Option<&str>, said: Option<&str>) -> String {
-    match (property, said) {
-        (None, Some(subject)) => format!("no handler takes the subject \"{}\"", shown(subject)),
-        (None, None) => String::from("the message has no subject, and no handler takes it"),
-        (Some(property), Some(said)) => {
-            format!("no handler takes the type \"{}\" of the property {property}", shown(said))
-        }
-        (Some(property), None) => {
-            format!("the message has no type in the property {property}, and no handler takes it")
-        }
+pub(crate) fn no_handler(property: Option<&str>, said: Option<&str>, subject: Option<&str>) -> String {
+    let quoted = |text: &str| format!("\"{}\"", shown(text));
+    let Some(property) = property else {
+        return match subject {
+            Some(subject) => format!("no handler takes the subject {}", quoted(subject)),
+            None => String::from("the message has no subject, and no handler takes it"),
+        };
+    };
+    match (said, subject) {
+        (Some(said), Some(subject)) => format!(
+            "no handler takes the type {} of the property {property}, or the subject {}",
+            quoted(said),
+            quoted(subject)
+        ),
+        (Some(said), None) => format!("no handler takes the type {} of the property {property}", quoted(said)),
+        (None, Some(subject)) => format!(
+            "the message has no type in the property {property}, and no handler takes the subject {}",
+            quoted(subject)
+        ),
+        (None, None) => format!("the message has no type in the property {property}, and no handler takes it"),
     }
 }
 
@@ -112,12 +123,12 @@ impl fmt::Display for TypeError {
             Cause::UnknownType(property, name) => {
                 write!(f, "unknown type \"{name}\" in {}", place(*property))
             }
-            Cause::UnknownVersion { name, first, newest, said } => {
+            Cause::UnknownVersion { name, property, first, newest, said } => {
                 match said {
                     Some(said) => write!(f, "unknown version {said}")?,
                     None => f.write_str("invalid version")?,
                 }
-                write!(f, " of {name}: expected {first}")?;
+                write!(f, " of {name} in the property {property}: expected {first}")?;
                 if first == newest { Ok(()) } else { write!(f, " to {newest}") }
             }
             Cause::Undecodable(cause) => fmt::Display::fmt(cause, f),

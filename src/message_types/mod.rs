@@ -115,7 +115,7 @@ mod table;
 pub use consign_derive::MessageTypes;
 
 use self::table::Resolved;
-pub(crate) use self::{error::nobody_takes, receive::read_as};
+pub(crate) use self::{error::no_handler, receive::read_as};
 pub use self::{
     error::{TypeError, TypeErrorKind},
     receive::{Incoming, MessageTypes, ReceiveTypes, Steps, read},

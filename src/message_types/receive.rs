@@ -164,7 +164,7 @@ impl<'m, C: CodecSet> Incoming<'m, C> {
     #[must_use]
     pub fn unknown(&self) -> TypeError {
         match (self.table.types.get(self.resolved.index), self.resolved.version) {
-            (Some(of), Some(version)) => TypeError::unknown_version(of, Some(version.into())),
+            (Some(of), Some(version)) => TypeError::unknown_version(self.table, of, Some(version.into())),
             (of, _) => TypeError::unknown_type(self.table, of.map_or("", |of| of.name)),
         }
     }

@@ -188,7 +188,7 @@ impl TypeTable {
         };
         match said.and_then(|said| known.versions.iter().find(|known| u64::from(**known) == said)) {
             Some(version) => Ok(Resolved { index, version: Some(*version) }),
-            None => Err(TypeError::unknown_version(known, said)),
+            None => Err(TypeError::unknown_version(self, known, said)),
         }
     }
 

@@ -10,7 +10,7 @@ use pin_project_lite::pin_project;
 
 use super::{Context, Handler, routes::BoxHandler};
 use crate::{
-    Disposition, Message, message::PropertyValue, message_types::nobody_takes, settlement::DeadLetterReason,
+    Disposition, Message, message::PropertyValue, message_types::no_handler, settlement::DeadLetterReason,
     transport::BoxFuture,
 };
 
@@ -68,11 +68,9 @@ impl<S, C> RouteList<S, C> for NoRoute {
 
     #[cold]
     fn dispatch(&self, _: RouteNumber, message: Message, cx: &Context<S, C>) -> Ready<Disposition> {
-        let said = match cx.type_property() {
-            None => message.subject(),
-            Some(property) => message.application_properties().get(property).and_then(PropertyValue::as_str),
-        };
-        let description = nobody_takes(cx.type_property(), said);
+        let property = cx.type_property();
+        let said = property.and_then(|name| message.application_properties().get(name)).and_then(PropertyValue::as_str);
+        let description = no_handler(property, said, message.subject());
         ready(Disposition::dead_letter(DeadLetterReason::UnknownMessageType, description))
     }
 }

@@ -1,6 +1,8 @@
 //! Runs one part, again and again.
 
 use std::{
+    any::Any,
+    error, fmt,
     future::Future,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
@@ -97,7 +99,7 @@ pub(super) async fn supervise(
 /// Starting it and running it is the user's code. A run that is aborted has ended when this is ready, with what it held.
 async fn run_once(spec: &mut Spec, part: Part, aborted: &mut watch::Receiver<bool>) -> Result<(), BoxError> {
     let started = catch_unwind(AssertUnwindSafe(|| spec.run.start(part)));
-    let Some(run) = started.map_err(Panicked::new)? else { return Ok(()) };
+    let Some(run) = started.map_err(PartPanicked::new)? else { return Ok(()) };
     let mut running = Running::spawn(run);
     let ended = tokio::select! {
         biased;
@@ -110,10 +112,32 @@ async fn run_once(spec: &mut Spec, part: Part, aborted: &mut watch::Receiver<boo
     match ended {
         Ok(ended) => ended,
         Err(error) => match error.try_into_panic() {
-            Ok(payload) => Err(Panicked::new(payload).into()),
+            Ok(payload) => Err(PartPanicked::new(payload).into()),
             // Only the supervisor aborts it, and then nothing waits here.
             Err(cancelled) => Err(cancelled.into()),
         },
+    }
+}
+
+/// A part panicked, in its closure or in its task. The source is the text of the panic.
+#[derive(Debug)]
+struct PartPanicked(Panicked);
+
+impl PartPanicked {
+    fn new(payload: Box<dyn Any + Send>) -> Self {
+        Self(Panicked::new(payload))
+    }
+}
+
+impl fmt::Display for PartPanicked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the part panicked")
+    }
+}
+
+impl error::Error for PartPanicked {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        self.0.source()
     }
 }
 

@@ -33,3 +33,19 @@ fn misuse_does_not_compile_and_says_what_to_do() {
         page::write();
     }
 }
+
+/// The note of a property that the broker sets names these.
+#[test]
+fn what_a_note_advises_to_read_exists() {
+    let received = |message: &consign::Message| {
+        let received = message.received()?;
+        Some((received.sequence_number.get(), received.delivery_count))
+    };
+    assert_eq!(received(&consign::Message::new("")), None);
+    for case in ["builder", "setter"] {
+        let text = std::fs::read_to_string(format!("cases/broker_property_by_{case}.stderr")).unwrap();
+        let expected = "`message.received()` has it: `received.sequence_number`, `received.delivery_count`; in a handler, \
+            the argument `Received`";
+        assert!(text.contains(expected), "{text}");
+    }
+}

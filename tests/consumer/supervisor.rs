@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    future::pending,
+    future::{Ready, pending},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -328,6 +328,18 @@ impl AsyncReceiver for PanicsOnce {
             panic_on_purpose();
         }
         self.receiver.receive_batch(max).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_panics_is_not_called_a_handler() {
+    hush();
+    let in_the_closure = |_| -> Ready<Result<(), BoxError>> { panic_on_purpose() };
+    let in_the_task = async |_| -> Result<(), BoxError> { panic_on_purpose() };
+    for supervisor in [Supervisor::new().once("part", in_the_closure), Supervisor::new().once("part", in_the_task)] {
+        let health = supervisor.health();
+        within(60, supervisor.run()).await.unwrap_err();
+        assert_eq!(health.part("part").unwrap().last_error.as_deref(), Some("the part panicked: on purpose"));
     }
 }
 

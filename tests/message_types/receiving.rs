@@ -240,10 +240,13 @@ async fn the_type_may_stand_in_a_property() {
     assert_eq!(*seen.lock().unwrap(), expected);
     let (reason, text) = dead(call(&router, message("other".into(), 2)).await);
     assert_eq!(reason, DeadLetterReason::UnknownMessageType);
-    assert_eq!(text, r#"no handler takes the type "other" of the property message-type"#);
+    assert_eq!(text, r#"no handler takes the type "other" of the property message-type, or the subject "ignored""#);
     // What is no text is no type.
     let (_, text) = dead(call(&router, message(7.into(), 2)).await);
-    assert_eq!(text, "the message has no type in the property message-type, and no handler takes it");
+    assert_eq!(
+        text,
+        r#"the message has no type in the property message-type, and no handler takes the subject "ignored""#
+    );
 }
 
 /// Rules: J-09.
@@ -324,7 +327,7 @@ async fn an_unknown_version_is_a_dead_letter_that_names_those_that_are_known() {
     for (version, said) in unknown {
         let (reason, text) = dead(call(&shop, versioned(r#"{"id":1,"cents":250}"#, version)).await);
         assert_eq!(reason, DeadLetterReason::UnknownMessageType);
-        assert_eq!(text, format!("{said} of order.created: expected 1 to 3"));
+        assert_eq!(text, format!("{said} of order.created in the property x-message-version: expected 1 to 3"));
     }
     // A type without versions does not look.
     let mut shipped = about("order.shipped", r#"{"id":1}"#);

@@ -580,7 +580,7 @@ fn random_bytes_panic_no_decoder() {
 }
 
 /// Rules: H-08.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_dead_letter_keeps_the_encoded_body() {
     use consign::{
         administration::QueueSettings, broker::Broker, consumer::Consumer, message::SequenceNumber, transport::Sender,

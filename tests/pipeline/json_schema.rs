@@ -10,6 +10,7 @@ use consign::{
     routing::{Handler as _, RawBody, Router, Typed},
     settlement::DeadLetterReason,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tower::{BoxError, Layer as _, ServiceBuilder, ServiceExt, service_fn};
 
@@ -315,4 +316,42 @@ async fn a_schema_of_a_subject_is_not_one_of_a_type() {
     assert_eq!(by_subject.layer(router).oneshot(typed()).await.unwrap(), Disposition::Complete);
     let router = Router::new(super::codecs()).types(named.layer(JsonSchemaLayer::new(set))).build().unwrap();
     assert_eq!(dead_letter(router.oneshot(typed()).await.unwrap()).0, "DeserializationFailed");
+}
+
+/// Rules: H-255.
+/// The schema of a type does not have what serde's `alias` and `other` accept.
+#[tokio::test]
+async fn a_schema_of_a_type_has_no_aliases_and_no_other_variants() {
+    #[derive(Deserialize, schemars::JsonSchema)]
+    struct Placed {
+        #[serde(alias = "Id")]
+        id: u64,
+        by: Channel,
+    }
+
+    #[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+    enum Channel {
+        Web,
+        #[serde(other)]
+        Unknown,
+    }
+
+    let body = r#"{"Id":7,"by":"phone"}"#;
+    let read: Placed = serde_json::from_str(body).unwrap();
+    assert_eq!((read.id, read.by), (7, Channel::Unknown));
+    let layer = JsonSchemaLayer::new(JsonSchema::of::<Placed>().unwrap());
+    assert_eq!(answer(&layer, Message::new(r#"{"id":7,"by":"Web"}"#)).await, Disposition::Complete);
+    let (reason, description) = dead_letter(answer(&layer, Message::new(body)).await);
+    assert_eq!(reason, "DeserializationFailed");
+    assert_eq!(description, "the body breaks the JSON Schema `Placed`: required at the root; enum at /by");
+
+    let own = json!({
+        "type": "object",
+        "properties": { "id": { "type": "integer" }, "Id": { "type": "integer" }, "by": { "type": "string" } },
+        "anyOf": [{ "required": ["id"] }, { "required": ["Id"] }],
+        "required": ["by"],
+    });
+    let layer = JsonSchemaLayer::new(JsonSchema::new("Placed", &own).unwrap());
+    assert_eq!(answer(&layer, Message::new(body)).await, Disposition::Complete);
+    dead_letter(answer(&layer, Message::new(r#"{"by":"phone"}"#)).await);
 }

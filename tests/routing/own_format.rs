@@ -72,7 +72,8 @@ async fn a_prost_message_is_a_body() {
 
     let json = Message::builder().content_type("application/json").build("{}").unwrap();
     let found = dead(handle(codecs(), &seen, handler, json).await);
-    let text = "no codec reads the ContentType `application/json`";
+    let text = "the type has a format of its own, which does not read the ContentType `application/json`: expected application/protobuf, \
+                application/x-protobuf, application/vnd.google.protobuf";
     assert_eq!(found, (DeadLetterReason::UnsupportedContentType, text.to_owned()));
 }
 

@@ -58,6 +58,7 @@ impl UnderLocks {
         each: &mut (dyn FnMut(Message) -> usize + Send),
     ) -> Result<Ended, ReceiveError> {
         let mut stop = pin!(stop);
+        receiver.browse_only();
         let mut held = Held::new(self.operation, receiver.entity_info());
         let mut ended = Ok(Ended::Enough);
         while wanted > 0 {

@@ -61,8 +61,8 @@ impl<B: BlobStore> ResolveClaimLayer<B> {
     }
 
     async fn fetch(&self, claim: &Claim, message: Message) -> Result<Message, ClaimError> {
-        let body =
-            answered(self.blobs.get(claim.id(), claim.length()), self.timeout).await.map_err(ClaimError::Blob)?;
+        let body = answered(self.blobs.get(claim.id(), claim.length()), self.timeout).await;
+        let body = body.map_err(|error| ClaimError::Blob(error.of(claim.id())))?;
         if !claim.is_of(&body) {
             return Err(ClaimError::Altered);
         }

@@ -1,8 +1,9 @@
 use std::{error, fmt};
 
+use super::BlobId;
 use crate::{
     Disposition,
-    settlement::{DeadLetterReason, IntoDisposition},
+    settlement::{DeadLetterReason, IntoDisposition, cause_of},
     transport::{ErrorKind, SendError},
 };
 
@@ -12,6 +13,7 @@ type BoxError = Box<dyn error::Error + Send + Sync>;
 #[derive(Debug)]
 pub struct BlobError {
     kind: BlobErrorKind,
+    id: Option<BlobId>,
     source: Option<BoxError>,
 }
 
@@ -35,7 +37,7 @@ impl BlobError {
     /// An error of this kind.
     #[must_use]
     pub fn new(kind: BlobErrorKind) -> Self {
-        Self { kind, source: None }
+        Self { kind, id: None, source: None }
     }
 
     /// Adds the cause.
@@ -43,6 +45,11 @@ impl BlobError {
     pub fn with_source(mut self, source: impl Into<BoxError>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Adds the id of the blob.
+    pub(super) fn of(self, id: &BlobId) -> Self {
+        Self { id: Some(*id), ..self }
     }
 
     /// Returns the kind of the error.
@@ -65,8 +72,9 @@ impl fmt::Display for BlobError {
             BlobErrorKind::Length => "the blob has a different length",
             BlobErrorKind::Full => "the blob store is full",
             BlobErrorKind::Denied => "the blob store denies access",
-            BlobErrorKind::Unavailable => "the blob store does not answer",
-        })
+            BlobErrorKind::Unavailable => "the blob store failed, or did not answer",
+        })?;
+        self.id.map_or(Ok(()), |id| write!(f, " (blob {id})"))
     }
 }
 
@@ -145,6 +153,10 @@ impl error::Error for ClaimError {
 impl IntoDisposition for ClaimError {
     #[cold]
     fn into_disposition(self) -> Disposition {
-        Disposition::dead_letter(self.reason(), self.to_string())
+        let description = match &self {
+            Self::Blob(error) => cause_of(error),
+            _ => self.to_string(),
+        };
+        Disposition::dead_letter(self.reason(), description)
     }
 }

@@ -140,7 +140,7 @@ fn named<T: Encode + ?Sized, C: CodecSet>(
 ) -> Result<Encoded, EncodeError> {
     match codecs.content_type_of(name) {
         Some(content_type) => codecs.encode_as(value, content_type),
-        None => Err(EncodeError::new(EncodeErrorKind::NoSuchMediaType).with_detail(format!("`{name}`"))),
+        None => Err(codecs.no_such_codec(name)),
     }
 }
 

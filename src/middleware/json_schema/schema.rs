@@ -53,7 +53,8 @@ impl JsonSchema {
         }
     }
 
-    /// Compiles the schema of a type.
+    /// Compiles the schema of a type. schemars does not read serde's `alias` and `other`, so the schema refuses bodies that only
+    /// these accept. Use [`new`](Self::new) for such a type.
     ///
     /// # Errors
     ///
