@@ -349,7 +349,7 @@ fn others(size: usize) -> Cycle {
     bench.cycle()
 }
 
-/// So many receivers wait at other queues. One of them has the timer for the lock that ends next.
+/// So many receivers wait at other queues, and the timer is set for the lock that ends next.
 fn waiting(size: usize) -> Cycle {
     let mut bench = Bench::filled(QueueSettings::default(), 1);
     std::mem::forget(bench.receive());

@@ -47,6 +47,34 @@ fn dead() -> Disposition {
     Disposition::dead_letter(DeadLetterReason::HandlerPermanent, "no")
 }
 
+/// Errors name what the call was for, as those of other calls do.
+#[tokio::test(start_paused = true)]
+async fn errors_of_receives_name_the_entity_and_the_session() {
+    let namespace = Namespace::new();
+    let queue = namespace.queue("orders");
+    let sessions = namespace.queue_with("talks", settings().requires_session(true));
+    let held = sessions.accept_session("eu\n1").unwrap();
+    let error = sessions.accept_session("eu\n1").unwrap_err();
+    assert_eq!(error.to_string(), r"receive: another receiver holds the session (talks: session eu\n1)");
+    let mut acceptor = sessions.session_acceptor().unwrap();
+    let (mut receiver, mut dead) = (queue.receive_and_delete(), queue.dead_letter().receiver());
+    for path in ["orders", "talks"] {
+        namespace.broker.delete(path).unwrap();
+    }
+    let of_orders = [
+        receiver.receive().await.unwrap_err(),
+        dead.receive().await.unwrap_err(),
+        queue.receive_deferred(&[]).unwrap_err(),
+    ];
+    let of_talks = [
+        sessions.accept_session("b").unwrap_err(),
+        acceptor.accept_next().await.unwrap_err(),
+        held.receive_deferred(&[]).unwrap_err(),
+    ];
+    assert!(of_orders.iter().all(|error| error.to_string() == "receive: no such entity (orders)"), "{of_orders:?}");
+    assert!(of_talks.iter().all(|error| error.to_string() == "receive: no such entity (talks)"), "{of_talks:?}");
+}
+
 /// Rules: V-13.
 #[test]
 fn a_path_or_a_name_that_breaks_a_rule_makes_no_entity() {

@@ -6,13 +6,14 @@ use bytes::Bytes;
 use consign::{
     Disposition, Message,
     administration::{QueueSettings, SubscriptionSettings},
-    message::{ApplicationProperties, MessageBody, PropertyValue, SequenceNumber},
+    broker::Queue,
+    message::{ApplicationProperties, MessageBody, PropertyValue, SequenceNumber, limits},
     settlement::{DeadLetter, DeadLetterReason},
     transport::ErrorKind,
 };
 
 use crate::{
-    namespace::{Namespace, bodies, counts, publish, receive, send},
+    namespace::{Namespace, bodies, counts, peek, publish, receive, send, try_send},
     support::{Bench, Ended, LOCK, MS, START, facts, settings, take, text, texts, why},
     topics::subscribe_with,
 };
@@ -216,5 +217,50 @@ fn every_queue_and_subscription_has_a_dead_letter_queue() {
             namespace.broker.delete(entity.dead_letter().path().as_str()).unwrap_err().kind(),
             ErrorKind::InvalidOperation
         );
+    }
+}
+
+/// A message with properties of exactly the maximum, less `free` bytes.
+fn full(free: usize) -> Message {
+    let message = |rest| {
+        let large = Message::builder().message_id("full").property("k", "x".repeat(25_000));
+        large.property("l", "x".repeat(25_000)).property("m", "x".repeat(rest)).build("a").unwrap()
+    };
+    let size = message(0).properties().size();
+    message(limits::ALL_PROPERTIES_BYTES - free - size)
+}
+
+/// Rules: S-90, S-91, S-92.
+#[test]
+fn a_dead_letter_of_the_broker_has_the_texts_that_its_message_has_space_for() {
+    type Kill = fn(&Namespace, &Queue);
+    let deaths: [(&str, Kill); 3] = [
+        ("MaxDeliveryCountExceeded", |_, queue| receive(queue).abandon().ok()),
+        ("TTLExpiredException", |namespace, _| namespace.advance(Duration::from_secs(60))),
+        ("HeaderSizeExceeded", |_, queue| {
+            let changes: ApplicationProperties = [("n", "x".repeat(20_000))].into_iter().collect();
+            receive(queue).settle(Disposition::Abandon(changes.into())).ok();
+        }),
+    ];
+    let ttl = Duration::from_secs(60);
+    for (reason, kill) in deaths {
+        for free in [0, 20, DeadLetter::REASON.len() + reason.len(), 100, 1_000] {
+            let namespace = Namespace::new();
+            let settings = settings().max_delivery_count(1).dead_letter_on_expiration(true).default_time_to_live(ttl);
+            let queue = namespace.queue_with("orders", settings);
+            // The time to live counts too.
+            try_send(&queue.sender().unwrap(), full(free + 8)).unwrap();
+            kill(&namespace, &queue);
+            let dead = &peek(&queue.dead_letter())[0];
+            assert_eq!(why(dead).0, reason, "{free}");
+            let is_cut = why(dead).1.ends_with('…') || why(dead).1.is_empty();
+            assert_eq!(is_cut, free < 1_000, "{free}: {}", why(dead).1);
+            // A reason is admitted beside full properties.
+            let admitted = (DeadLetter::REASON.len() + reason.len()).saturating_sub(free);
+            let size = dead.properties().size();
+            assert!(size <= limits::ALL_PROPERTIES_BYTES + admitted, "{reason}, {free}: {size}");
+            // A message that enters a queue anew would be refused beyond the limits.
+            assert_eq!(dead.check().is_ok(), admitted == 0, "{reason}, {free}");
+        }
     }
 }

@@ -56,6 +56,31 @@ fn a_message_is_delivered_as_often_as_the_queue_allows() {
     }
 }
 
+/// Rules: S-78, S-80.
+/// Whether the broker counts, or a consumer says so as it dead-letters the last failed delivery itself.
+#[test]
+fn a_peek_shows_every_delivery_of_a_message_that_died_of_its_last_one() {
+    for limit in [1, 2, 10] {
+        let bench = Bench::new(settings().max_delivery_count(limit));
+        let counts = |expected| {
+            let dead = bench.queue.dead_letter().peek(SequenceNumber::new(0), 10);
+            let counts: Vec<_> = dead.iter().map(|dead| facts(dead).delivery_count).collect();
+            assert_eq!(counts, expected);
+        };
+        bench.send(["a", "b", "c"]);
+        (0..limit).for_each(|_| bench.receive().abandon().ok());
+        counts(vec![limit]);
+        (1..limit).for_each(|_| bench.receive().abandon().ok());
+        bench.receive().dead_letter(DeadLetter::max_delivery_count_exceeded(limit, Some("why"))).ok();
+        counts(vec![limit; 2]);
+        // A delivery that dead-letters for another reason has not failed.
+        (1..limit).for_each(|_| bench.receive().abandon().ok());
+        bench.receive().dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).ok();
+        counts(vec![limit, limit, limit - 1]);
+        assert_eq!(facts(&bench.receive_dead().message).delivery_count, limit);
+    }
+}
+
 /// Rules: S-30.
 #[test]
 fn a_lock_that_runs_out_at_the_limit_dead_letters() {

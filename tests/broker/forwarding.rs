@@ -129,7 +129,7 @@ fn a_missing_target_makes_dead_letters_of_the_source() {
     let dead = receive(&source.dead_letter());
     let (reason, description) = why(&dead.message);
     assert_eq!((text(&dead.message), reason), ("a", "ForwardTargetUnavailable"));
-    assert!(!description.is_empty());
+    assert_eq!(description, "The message could not be forwarded to target: send: no such entity");
 }
 
 /// Rules: T-60, S-96.
@@ -166,6 +166,10 @@ fn a_full_target_is_unavailable() {
         assert_eq!((target.counts().active, source.counts().dead_lettered), (taken, 4 - taken));
         assert_eq!(target.counts().size, taken as u64 * MESSAGE);
         assert_eq!(reasons(&source), vec!["ForwardTargetUnavailable"; 4 - taken]);
+        for dead in peek(&source.dead_letter()) {
+            let description = why(&dead).1;
+            assert!(description.contains(&format!("forwarded to {name}: send: the entity is full")), "{description}");
+        }
     }
 }
 
@@ -184,10 +188,14 @@ fn a_target_that_refuses_the_message_is_unavailable() {
     send(&to_sessions, "without");
     try_send(&to_sessions.sender().unwrap(), Message::builder().session_id("s").build("with").unwrap()).unwrap();
     assert_eq!((bodies(&sessions), counts(&to_sessions)), (vec!["with".to_owned()], [0, 0, 0, 0, 1]));
-    assert_eq!(
-        [reasons(&to_small), reasons(&to_sessions)],
-        [["ForwardTargetUnavailable"], ["ForwardTargetUnavailable"]]
-    );
+    for (source, expected) in
+        [(&to_small, "to small: send: the message is too large"), (&to_sessions, "to sessions: send: ")]
+    {
+        let dead = peek(&source.dead_letter());
+        let (reason, description) = why(&dead[0]);
+        assert_eq!(reason, "ForwardTargetUnavailable");
+        assert!(description.contains(expected), "{description}");
+    }
 }
 
 /// Rules: T-60.
@@ -250,7 +258,10 @@ fn the_fifth_forward_dead_letters_where_it_were_due() {
     let dead = receive(&queues[4].dead_letter()).message;
     assert_eq!(
         (dead.dead_letter_reason(), dead.dead_letter_description()),
-        (Some("MaxTransferHopCountExceeded"), None)
+        (
+            Some("MaxTransferHopCountExceeded"),
+            Some("The message was forwarded 4 times, the maximum, and is not forwarded to q6.")
+        )
     );
     assert_eq!(facts(&dead).enqueued_sequence_number.get(), 1);
     // A message that enters further down the chain has its own hops.
@@ -265,9 +276,12 @@ fn a_circle_of_forwards_ends_in_a_dead_letter() {
     let first = namespace.queue("first");
     let second = namespace.queue_with("second", to("first"));
     namespace.broker.update_queue("first", to("second")).unwrap();
-    send(&first, "a");
+    let ((), log) = captured(|| send(&first, "a"));
     assert_eq!((counts(&first), counts(&second)), ([0, 0, 0, 0, 1], [0; 5]));
     assert_eq!(reasons(&first), ["MaxTransferHopCountExceeded"]);
+    let lines: Vec<_> = log.lines().filter(|line| line.starts_with("WARN")).collect();
+    assert!(lines.len() == 1 && lines[0].contains("forwarded too often"), "{log}");
+    assert!(lines[0].contains("entity=first") && lines[0].contains("target_entity=second"), "{log}");
     send(&second, "b");
     assert_eq!((counts(&first), counts(&second)), ([0, 0, 0, 0, 1], [0, 0, 0, 0, 1]));
 }
@@ -768,7 +782,7 @@ fn a_target_is_a_queue_or_a_topic_that_is_there() {
 }
 
 /// Rules: T-63.
-/// A message expires at the source, and nobody calls the broker: the receiver at the target has a timer for it.
+/// A message expires at the source without a call on the broker: a timer is set for it, as a receiver waits at the target.
 #[tokio::test(start_paused = true)]
 async fn a_receiver_at_the_target_of_dead_letters_is_woken_by_an_expiry_at_the_source() {
     let broker = Broker::new();

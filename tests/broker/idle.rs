@@ -5,8 +5,9 @@ use std::time::Duration;
 use consign::{
     Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
-    broker::Queue,
+    broker::{Queue, Subscription, Topic},
     message::SequenceNumber,
+    settlement::{DeadLetter, DeadLetterReason},
     transport::{ErrorKind, Lease, ReceiverExt, Sender},
 };
 use tokio_test::task;
@@ -227,16 +228,20 @@ async fn a_receiver_that_waits_keeps_its_entity() {
     assert!(!exists(&namespace, "orders") && !exists(&namespace, "sessions"));
 }
 
+/// A topic that is deleted when it is idle.
+fn idling_topic(namespace: &Namespace) -> Topic {
+    namespace.broker.create_topic("events", TopicSettings::default().auto_delete_on_idle(IDLE)).unwrap()
+}
+
 /// Rules: T-11.
 #[test]
-fn a_topic_is_used_by_sends_schedules_and_updates_alone() {
-    let idle = TopicSettings::default().auto_delete_on_idle(IDLE);
+fn a_topic_is_used_by_sends_schedules_and_updates() {
     let namespace = Namespace::new();
-    let topic = namespace.broker.create_topic("events", idle.clone()).unwrap();
+    let topic = idling_topic(&namespace);
     namespace.advance(almost(IDLE));
     publish(&topic, "a");
     namespace.advance(almost(IDLE));
-    namespace.broker.update_topic("events", idle).unwrap();
+    namespace.broker.update_topic("events", topic.settings().unwrap()).unwrap();
     namespace.advance(almost(IDLE));
     topic.schedule(vec![Message::new("b")], START.saturating_add(6 * IDLE)).wait().unwrap();
     namespace.advance(6 * IDLE - 3 * almost(IDLE));
@@ -245,26 +250,106 @@ fn a_topic_is_used_by_sends_schedules_and_updates_alone() {
 
 /// Rules: T-11.
 #[test]
-fn uses_of_subscriptions_do_not_use_the_topic_which_deletes_them() {
+fn uses_of_a_subscription_use_its_topic() {
+    type Use = fn(&Namespace, &Topic, &Subscription);
+    let uses: [Use; 9] = [
+        |_, _, subscription| assert!(peek(subscription).is_empty()),
+        |_, _, subscription| assert!(try_take(subscription, 1).unwrap().is_empty()),
+        |_, _, subscription| assert!(try_take(&subscription.dead_letter(), 1).unwrap().is_empty()),
+        |_, _, subscription| assert_eq!(subscription.delete_messages(1, None).wait().unwrap(), 0),
+        |_, _, subscription| subscription.create_rule(sql("new", "1 = 1")).unwrap(),
+        |_, topic, _| topic.update_subscription("s", SubscriptionSettings::default()).unwrap(),
+        |_, topic, subscription| {
+            drop(topic.declare_subscription("s", subscription.subscription_settings().unwrap()).unwrap());
+        },
+        |_, topic, _| drop(subscribe(topic, "another")),
+        |namespace, _, _| namespace.broker.delete("events/subscriptions/s").unwrap(),
+    ];
+    for (at, used) in uses.into_iter().enumerate() {
+        let namespace = Namespace::new();
+        let topic = idling_topic(&namespace);
+        let subscription = subscribe(&topic, "s");
+        namespace.advance(almost(IDLE));
+        used(&namespace, &topic, &subscription);
+        namespace.advance(almost(IDLE));
+        assert!(exists(&namespace, "events"), "{at}");
+        namespace.advance(MS);
+        assert!(namespace.broker.entities().is_empty(), "{at}");
+    }
+}
+
+/// Rules: T-11.
+#[test]
+fn the_topic_of_an_unused_subscription_is_deleted_with_it() {
     let namespace = Namespace::new();
-    let settings = TopicSettings::default().auto_delete_on_idle(IDLE);
-    let topic = namespace.broker.create_topic("events", settings).unwrap();
-    publish(&topic, "before");
-    namespace.advance(almost(IDLE));
+    let topic = idling_topic(&namespace);
     let subscription = subscribe(&topic, "s");
-    assert!(peek(&subscription).is_empty());
-    subscription.create_rule(sql("new", "1 = 1")).unwrap();
-    assert!(try_take(&subscription, 1).unwrap().is_empty());
+    publish(&topic, "a");
+    namespace.advance(almost(IDLE));
+    let _ = (subscription.counts(), topic.counts());
     assert!(topic.peek(SequenceNumber::new(0), 1).is_empty());
-    let _ = topic.counts();
     namespace.advance(MS);
     assert!(namespace.broker.entities().is_empty());
+    assert_eq!(try_take(&subscription, 1).unwrap_err(), ErrorKind::EntityNotFound);
+}
+
+/// Rules: T-11.
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_waits_at_a_subscription_keeps_the_topic() {
+    let namespace = Namespace::new();
+    let topic = idling_topic(&namespace);
+    let subscription = subscribe(&topic, "s");
+    let mut receiver = subscription.receiver();
+    let mut receiving = task::spawn(receiver.receive());
+    assert!(receiving.poll().is_pending());
+    namespace.advance(10 * IDLE + MS);
+    assert!(exists(&namespace, "events"));
+    namespace.advance(almost(IDLE));
+    drop(receiving);
+    is_as_new(&namespace, "events");
+    assert!(namespace.broker.entities().is_empty());
+}
+
+/// Rules: T-11, T-65.
+#[test]
+fn a_subscription_that_forwards_keeps_the_topic() {
+    type End = fn(&Namespace, &Topic);
+    let ends: [End; 2] = [
+        |_, topic| topic.update_subscription("s", SubscriptionSettings::default()).unwrap(),
+        |namespace, _| namespace.broker.delete("events/subscriptions/s").unwrap(),
+    ];
+    for end in ends {
+        let namespace = Namespace::new();
+        namespace.queue_with("target", settings());
+        let topic = idling_topic(&namespace);
+        subscribe_with(&topic, "s", SubscriptionSettings::default().forward_to("target"));
+        namespace.advance(10 * IDLE + almost(IDLE));
+        assert!(exists(&namespace, "events"));
+        end(&namespace, &topic);
+        is_as_new(&namespace, "events");
+    }
+}
+
+/// Rules: T-11.
+/// It was idle for longer than its topic.
+#[test]
+fn the_last_use_of_an_idle_subscription_that_is_deleted_counts_for_its_topic() {
+    let namespace = Namespace::new();
+    let settings = TopicSettings::default().auto_delete_on_idle(2 * IDLE);
+    let topic = namespace.broker.create_topic("events", settings).unwrap();
+    let subscription = subscribe_with(&topic, "s", SubscriptionSettings::default().auto_delete_on_idle(IDLE));
+    namespace.advance(almost(IDLE));
+    assert!(peek(&subscription).is_empty());
+    namespace.advance(IDLE);
+    assert!(topic.subscriptions().is_empty());
+    // Its use was an idle time ago, and its deletion is none.
+    is_as_new(&namespace, "events");
 }
 
 /// Rules: T-11.
 #[test]
 fn a_subscription_is_not_used_by_what_its_topic_gets() {
-    type Use = fn(&consign::broker::Subscription);
+    type Use = fn(&Subscription);
     let uses: [Use; 4] = [
         |subscription| drop(receive(subscription)),
         |subscription| assert_eq!(bodies(subscription), ["a"]),
@@ -314,15 +399,38 @@ fn an_entity_that_was_idle_has_no_settings() {
     assert_eq!(subscription.subscription_settings().unwrap_err().kind(), ErrorKind::EntityNotFound);
 }
 
+/// What is logged when all entities are deleted that are idle.
+fn deletion(namespace: &Namespace) -> String {
+    let (left, log) = captured(|| {
+        namespace.advance(IDLE);
+        namespace.broker.entities().len()
+    });
+    assert_eq!(left, 0);
+    log
+}
+
 /// Rules: T-11.
 #[test]
 fn the_deletion_of_an_idle_entity_is_logged() {
     let namespace = Namespace::new();
-    let queue = namespace.queue_with("orders", idling());
-    send(&queue, "a");
-    let (_, log) = captured(|| {
-        namespace.advance(IDLE);
-        exists(&namespace, "orders")
-    });
-    assert!(log.starts_with("INFO") && log.contains("entity=orders") && log.contains("messages=1"), "{log}");
+    namespace.queue_with("orders", idling());
+    let log = deletion(&namespace);
+    assert!(log.starts_with("INFO") && log.contains("entity=orders") && log.contains("messages=0"), "{log}");
+}
+
+/// Rules: T-11.
+/// Those of a topic are those of its subscriptions too.
+#[test]
+fn the_deletion_of_an_idle_entity_with_messages_is_a_warning() {
+    let namespace = Namespace::new();
+    send(&namespace.queue_with("orders", idling()), "a");
+    let log = deletion(&namespace);
+    assert!(log.starts_with("WARN") && log.contains("entity=orders") && log.contains("messages=1"), "{log}");
+    let topic = idling_topic(&namespace);
+    let subscriptions = [subscribe(&topic, "one"), subscribe(&topic, "two")];
+    publish(&topic, "a");
+    receive(&subscriptions[0]).dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).ok();
+    let log = deletion(&namespace);
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.starts_with("WARN") && log.contains("entity=events") && log.contains("messages=2"), "{log}");
 }

@@ -330,9 +330,23 @@ fn with_the_lock_of_the_session_everything_is_lost() {
         assert_eq!(session.set_state(None).wait().unwrap_err().kind(), lost);
         assert_eq!(refusal(session.receive_deferred(&[])), lost);
         assert!(session.peek(9).is_empty());
+        assert_eq!(session.delete_messages(9, None).wait().unwrap(), 0);
         assert_eq!(bench.counts(), [5, 0, 0, 0]);
         assert_eq!(session.close().unwrap_err().kind(), lost);
     }
+}
+
+/// Rules: N-05, N-08.
+#[test]
+fn a_lost_session_deletes_nothing_of_another_one() {
+    let bench = bench();
+    let lost = bench.queue.accept_session("a").unwrap();
+    bench.advance(LOCK);
+    // It takes the place of the session without messages.
+    send(&bench, [("b", "1")]);
+    let mut other = bench.queue.accept_session("b").unwrap();
+    assert_eq!(lost.delete_messages(9, None).wait().unwrap(), 0);
+    assert_eq!(text(&receive(&mut other).message), "1");
 }
 
 /// Rules: N-08.

@@ -6,12 +6,13 @@ use consign::{
     Message,
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     broker::{Subscription, Topic},
-    message::{MessageState, SequenceNumber},
+    message::{EntityPath, MessageState, SequenceNumber},
     rules::{Rule, SqlAction, SqlFilter},
     transport::{Batch, ErrorKind, Sender},
 };
 
 use crate::{
+    log::captured,
     namespace::{
         Namespace, almost, bodies, counts, numbers, peek, publish, receive, send, try_send, try_take, with_id,
     },
@@ -494,6 +495,41 @@ fn a_copy_whose_filter_fails_is_not_made_when_the_flag_is_off() {
 
 /// Rules: S-95.
 #[test]
+fn a_rule_that_fails_is_reported_once_a_minute() {
+    for (is_kept, expected) in [(true, "messages are dead-lettered"), (false, "the copies that it would make are lost")]
+    {
+        let namespace = Namespace::new();
+        let topic = namespace.topic("events");
+        let settings = SubscriptionSettings::default().dead_letter_on_filter_error(is_kept);
+        let failing = subscribe_with(&topic, "failing", settings);
+        failing.create_rule(divides()).unwrap();
+        let send = || (0..3).for_each(|_| try_send(&topic.sender(), divided_by(0)).unwrap());
+        for _ in 0..2 {
+            let ((), log) = captured(send);
+            let lines: Vec<_> = log.lines().filter(|line| line.starts_with("WARN")).collect();
+            assert!(lines.len() == 1 && lines[0].contains(expected), "{log}");
+            assert!(lines[0].contains("entity=events/Subscriptions/failing") && lines[0].contains("divides"), "{log}");
+            namespace.advance(60 * SECOND);
+        }
+    }
+}
+
+#[test]
+fn errors_of_rules_name_the_subscription_and_the_rule() {
+    let namespace = Namespace::new();
+    let subscription = subscribe(&namespace.topic("events"), "s");
+    let place = "events/Subscriptions/s: rule";
+    let twice = subscription.create_rule(sql("$Default", "1 = 1")).unwrap_err();
+    assert!(twice.to_string().contains(&format!("{place} $Default: the rule exists")), "{twice}");
+    let missing = subscription.delete_rule("nope").unwrap_err();
+    assert!(missing.to_string().contains(&format!("{place} nope: no such rule")), "{missing}");
+    namespace.broker.delete("events").unwrap();
+    let gone = subscription.delete_rule("nope").unwrap_err();
+    assert!(gone.to_string().contains(&format!("{place} nope")), "{gone}");
+}
+
+/// Rules: S-95.
+#[test]
 fn one_rule_that_fails_stands_for_all() {
     let namespace = Namespace::new();
     let topic = namespace.topic("events");
@@ -580,4 +616,18 @@ fn a_rule_sees_when_a_message_ends_and_its_first_number() {
     try_send(&source.sender().unwrap(), message("by the queue")).unwrap();
     try_send(&topic.sender(), message("by the topic")).unwrap();
     assert_eq!((bodies(&forwarded), bodies(&sent)), (vec!["by the queue".to_owned()], vec!["by the topic".to_owned()]));
+}
+
+#[test]
+fn a_sender_that_is_refused_names_the_path() {
+    let namespace = Namespace::new();
+    subscribe(&namespace.topic("events"), "s");
+    for (path, expected) in [
+        ("nope", "nope"),
+        ("events/Subscriptions/s", "events/Subscriptions/s: a subscription accepts no sends"),
+        ("events/Subscriptions/s/$DeadLetterQueue", "s/$DeadLetterQueue: a sub-queue accepts no sends"),
+    ] {
+        let error = namespace.broker.sender(&EntityPath::new(path).unwrap()).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+    }
 }

@@ -15,10 +15,11 @@ use consign::{
 };
 
 use crate::{
+    log::captured,
     namespace::{
         Namespace, almost, bodies, counts, numbers, peek, publish, receive, send, try_send, try_take, with_id,
     },
-    support::{Ended, LOCK, MS, START, facts, settings, text},
+    support::{Ended, LOCK, MS, START, facts, settings, text, why},
     topics::subscribe,
 };
 
@@ -711,13 +712,18 @@ fn a_target_that_is_disabled_makes_a_transfer_dead_letter() {
         transaction.settle(held.lease, Disposition::Complete).unwrap();
         transaction.send(&target.sender().unwrap().via(&queue), Message::new("a")).unwrap();
         namespace.broker.update_queue("target", target.settings().unwrap().status(status)).unwrap();
-        transaction.commit().wait().unwrap();
+        let (_, log) = captured(|| transaction.commit().wait().unwrap());
+        let lines: Vec<_> = log.lines().filter(|line| line.starts_with("WARN")).collect();
+        assert!(lines.len() == 1 && lines[0].contains("cannot be transferred"), "{log}");
+        assert!(lines[0].contains("entity=orders") && lines[0].contains("target_entity=target"), "{log}");
         let counted = queue.counts();
         assert_eq!((counts(&queue), counted.transfer_dead_lettered), ([0; 5], 1), "{status:?}");
         let dead = namespace.broker.queue("orders/$Transfer/$DeadLetterQueue").unwrap();
         let delivery = receive(&dead);
         assert_eq!(text(&delivery.message), "a");
-        assert!(delivery.message.dead_letter_reason().is_some());
+        let (reason, description) = why(&delivery.message);
+        assert_eq!(reason, "ForwardTargetUnavailable");
+        assert_eq!(description, "The message could not be forwarded to target: send: the entity is disabled");
         delivery.complete().ok();
         assert_eq!(queue.counts().transfer_dead_lettered, 0);
         assert_eq!(queue.counts().size, 0);

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     task::{Context, Poll, Wake, Waker},
     time::Duration,
@@ -11,9 +12,11 @@ use consign::{
     Message,
     broker::{Broker, Queue, QueueLease, QueueReceiver},
     message::MessageBody,
+    time::{Clock, SystemClock},
     transport::{Delivery, ErrorKind, Receiver, ReceiverExt, Sender},
 };
 use tokio::{
+    runtime,
     task::yield_now,
     time::{Instant, sleep, timeout},
 };
@@ -145,6 +148,161 @@ async fn the_timer_of_a_receiver_that_goes_away_passes_to_another() {
     yield_now().await;
     drop(gone);
     assert_eq!(timeout(2 * LOCK, stays).await.unwrap().unwrap().unwrap(), "a");
+    drop(held);
+}
+
+/// Rules: Q-21, S-28.
+/// Such as a receive that is pinned in a task, which waits for something else.
+#[tokio::test(start_paused = true)]
+async fn receivers_that_are_not_polled_delay_no_other() {
+    let broker = Broker::new();
+    let [idle, queue] = ["idle", "orders"].map(|path| broker.create_queue(path, settings()).unwrap());
+    let mut receivers = [(); 3].map(|()| idle.receiver());
+    let mut waiting = receivers.each_mut().map(|receiver| task::spawn(receiver.receive()));
+    assert!(waiting.iter_mut().all(|waiting| waiting.poll().is_pending()));
+    send(&queue, "a");
+    let held = queue.receiver().receive().await.unwrap();
+    // They are woken to make the timer, and one does.
+    assert!(waiting.iter().all(task::Spawn::is_woken));
+    assert!(waiting[0].poll().is_pending());
+    let mut held = vec![held];
+    for round in 2..5 {
+        let began = Instant::now();
+        let again = timeout(2 * LOCK, queue.receiver().receive()).await.expect("the lock has ended").unwrap();
+        assert_eq!((began.elapsed(), facts(&again.message).delivery_count), (LOCK, round));
+        held.push(again);
+    }
+    assert!(!waiting[0].is_woken(), "the receiver that made the timer is not woken");
+}
+
+/// Rules: S-28.
+#[tokio::test(start_paused = true)]
+async fn a_receiver_that_is_woken_and_not_polled_delays_no_other() {
+    let broker = Broker::new();
+    let [idle, queue] = ["idle", "orders"].map(|path| broker.create_queue(path, settings()).unwrap());
+    send(&queue, "a");
+    let held = queue.receiver().receive().await.unwrap();
+    let mut first = idle.receiver();
+    let mut first = task::spawn(first.receive());
+    assert!(first.poll().is_pending());
+    let mut second = queue.receiver();
+    let second = tokio::spawn(async move { second.receive().await.map(|delivery| text(&delivery.message).to_owned()) });
+    yield_now().await;
+    send(&idle, "b");
+    assert!(first.is_woken());
+    assert_eq!(timeout(2 * LOCK, second).await.expect("the lock has ended").unwrap().unwrap(), "a");
+    drop(held);
+}
+
+/// Rules: S-28.
+#[test]
+fn a_timer_ends_with_its_runtime_and_another_is_made() {
+    let runtime = || runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (other, own) = (runtime(), runtime());
+    let queue = own.block_on(async { queue() });
+    let held = own.block_on(async {
+        send(&queue, "a");
+        queue.receiver().receive().await.unwrap()
+    });
+    let mut first = queue.receiver();
+    let mut first = task::spawn(first.receive());
+    // The first timer that is needed is made in the other runtime.
+    other.block_on(async { assert!(first.poll().is_pending()) });
+    let mut receiver = queue.receiver();
+    let second = own.spawn(async move { receiver.receive().await.map(|delivery| text(&delivery.message).to_owned()) });
+    own.block_on(yield_now());
+    drop((other, first));
+    let received = own.block_on(async { timeout(2 * LOCK, second).await });
+    assert_eq!(received.expect("the lock has ended").unwrap().unwrap(), "a");
+    drop(held);
+}
+
+/// It would be woken to make another timer, without an end.
+#[test]
+fn a_receiver_in_a_runtime_that_was_shut_down_panics_as_a_timer_of_it_does() {
+    let runtime = || runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (own, closed) = (runtime(), runtime());
+    let queue = own.block_on(async { queue() });
+    let held = own.block_on(async {
+        send(&queue, "a");
+        queue.receiver().receive().await.unwrap()
+    });
+    let handle = closed.handle().clone();
+    closed.shutdown_background();
+    let mut receiver = queue.receiver();
+    let received = catch_unwind(AssertUnwindSafe(|| handle.block_on(receiver.receive()).is_ok()));
+    assert!(received.is_err());
+    drop(held);
+}
+
+/// Rules: S-28.
+#[test]
+fn a_timer_in_a_runtime_whose_virtual_time_is_ahead_is_replaced() {
+    let runtime = || runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (ahead, own) = (runtime(), runtime());
+    let queue = own.block_on(async { queue() });
+    let held = own.block_on(async {
+        send(&queue, "a");
+        queue.receiver().receive().await.unwrap()
+    });
+    let mut first = queue.receiver();
+    let delivery = ahead.block_on(async { timeout(2 * LOCK, first.receive()).await.unwrap().unwrap() });
+    drop(held);
+    ahead.block_on(async {
+        delivery.complete().await.unwrap();
+        sleep(2 * LOCK).await;
+    });
+    let mut receiver = queue.receiver();
+    let second = own.spawn(async move { receiver.receive().await.map(|delivery| text(&delivery.message).to_owned()) });
+    own.block_on(async {
+        yield_now().await;
+        send(&queue, "b");
+        let held = queue.receiver().receive().await.unwrap();
+        assert_eq!(timeout(2 * LOCK, second).await.expect("the lock has ended").unwrap().unwrap(), "b");
+        drop(held);
+    });
+}
+
+/// Rules: Q-21.
+/// Those that are woken to make it have gone, or have a message.
+#[tokio::test(start_paused = true)]
+async fn a_timer_that_was_not_made_is_made_by_a_later_receiver() {
+    const DELAY: Duration = Duration::from_secs(1);
+    let clock = Arc::new(SystemClock::new());
+    let queue = Broker::with_clock(Arc::clone(&clock)).create_queue("orders", settings()).unwrap();
+    let schedule = || {
+        let at = clock.now().utc.saturating_add(DELAY);
+        queue.schedule(vec![Message::new("later")], at).wait().unwrap();
+    };
+    let mut receiver = queue.receiver();
+    let mut gone = task::spawn(receiver.receive());
+    assert!(gone.poll().is_pending());
+    schedule();
+    drop(gone);
+    sleep(2 * DELAY).await;
+    assert_eq!(text(&queue.receive_and_delete().receive().await.unwrap().message), "later");
+    let mut receiver = queue.receiver();
+    let waiting =
+        tokio::spawn(async move { receiver.receive().await.map(|delivery| text(&delivery.message).to_owned()) });
+    yield_now().await;
+    schedule();
+    assert_eq!(timeout(2 * DELAY, waiting).await.expect("it is due").unwrap().unwrap(), "later");
+}
+
+/// Rules: T-08.
+#[tokio::test(start_paused = true)]
+async fn a_thread_outside_the_runtime_sets_the_timer() {
+    let settings = settings().dead_letter_on_expiration(true).default_time_to_live(LOCK / 4);
+    let broker = Broker::new();
+    let [queue, locked] = ["orders", "locked"].map(|path| broker.create_queue(path, settings.clone()).unwrap());
+    send(&locked, "held");
+    let held = locked.receiver().receive().await.unwrap();
+    let mut receiver = queue.dead_letter().receiver();
+    let waiting =
+        tokio::spawn(async move { receiver.receive().await.map(|delivery| text(&delivery.message).to_owned()) });
+    yield_now().await;
+    std::thread::spawn(move || send(&queue, "a")).join().unwrap();
+    assert_eq!(timeout(LOCK / 2, waiting).await.expect("it has expired").unwrap().unwrap(), "a");
     drop(held);
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use consign::{
     Message,
-    administration::{QueueSettings, Status},
+    administration::{QueueSettings, Status, SubscriptionSettings, TopicSettings},
     message::SequenceNumber,
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
@@ -72,6 +72,27 @@ async fn an_entity_is_not_idle_while_no_broker_is_open() {
     assert_eq!(broker.entities().len(), 1);
     assert_eq!(broker.queue("orders").unwrap().counts().active, 1);
     clock.advance(300 * SECOND);
+    assert_eq!(broker.entities().len(), 0);
+}
+
+/// Rules: T-11, D-04.
+#[tokio::test]
+async fn a_subscription_that_is_used_keeps_its_topic_after_the_opening() {
+    let mut disk = Disk::new();
+    let (broker, _) = disk.open();
+    let settings = TopicSettings::default().auto_delete_on_idle(300 * SECOND);
+    let topic = broker.create_topic("events", settings).unwrap();
+    topic.create_subscription("s", SubscriptionSettings::default()).unwrap();
+    broker.close().await.unwrap();
+    drop(topic);
+    disk.advance(3_600 * SECOND);
+    let (broker, clock) = disk.open();
+    clock.advance(299 * SECOND);
+    let subscription = broker.topic("events").unwrap().subscription("s").unwrap();
+    assert!(subscription.peek(SequenceNumber::new(0), 1).is_empty());
+    clock.advance(299 * SECOND);
+    assert_eq!(broker.entities().len(), 2);
+    clock.advance(SECOND);
     assert_eq!(broker.entities().len(), 0);
 }
 

@@ -163,9 +163,46 @@ async fn a_salvage_without_a_store_or_of_one_that_is_open_says_so() {
     let (broker, _) = disk.open();
     let kind = |path: &Path| Broker::salvage(path, &mut Vec::new()).unwrap_err().kind();
     assert_eq!(kind(disk.path()), StorageErrorKind::InUse);
-    assert_eq!(kind(&disk.path().join("nothing")), StorageErrorKind::Failed);
+    let missing = disk.path().join("nothing");
+    let error = Broker::salvage(&missing, &mut Vec::new()).unwrap_err();
+    assert_eq!(error.kind(), StorageErrorKind::NotAStore);
+    assert!(error.to_string().contains("nothing does not exist"), "{error}");
+    for error in [Broker::open(missing.join("store")).unwrap_err(), broker.backup(missing.join("copy")).unwrap_err()] {
+        assert_eq!(error.kind(), StorageErrorKind::NotAStore);
+        assert!(error.to_string().contains("its parent folder does not exist"), "{error}");
+    }
     broker.close().await.unwrap();
     assert!(Broker::salvage(disk.path(), &mut Vec::new()).is_ok());
+}
+
+/// A folder with another folder in it does not open as a store.
+#[tokio::test]
+async fn a_backup_inside_of_the_store_is_refused_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let broker = Broker::open(&store).unwrap();
+    broker.create_queue("orders", QueueSettings::default()).unwrap();
+    // The broker itself makes files meanwhile, and no folders.
+    let has_folder = || fs::read_dir(&store).unwrap().any(|entry| entry.unwrap().file_type().unwrap().is_dir());
+    let mut targets = vec![store.join("x"), folder.path().join("./store/x"), store.join("../store/x")];
+    if cfg!(unix) {
+        let link = folder.path().join("link");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&store, &link).unwrap();
+        targets.push(link.join("x"));
+    }
+    for to in targets {
+        let refused = broker.backup(&to).unwrap_err();
+        assert_eq!(refused.kind(), StorageErrorKind::NotAStore);
+        assert!(refused.to_string().contains("is inside of the store"), "{refused}");
+        assert!(!has_folder(), "{}", to.display());
+    }
+    broker.flush().await.unwrap();
+    broker.backup(folder.path().join("store2")).unwrap();
+    broker.close().await.unwrap();
+    for name in ["store", "store2"] {
+        Broker::open(folder.path().join(name)).unwrap().queue("orders").unwrap();
+    }
 }
 
 #[tokio::test]

@@ -5,4 +5,5 @@ pub(crate) const FOUND: &[(u64, u64, &str)] = &[
     (4_354_685_564_957_106_475, 700, "an empty batch was refused by an entity that had outgrown its limit"),
     (14_727_398_570_318_134_765, 1_200, "a longer window of duplicate detection brought ids back"),
     (12_288_869_168_602_894_775, 382, "the model kept the partitions of an idle entity in a transaction"),
+    (15_755_400_384_260_043_917, 1_462, "the model deleted a topic whose subscriptions were used"),
 ];

@@ -81,7 +81,8 @@ fn accept_against_expiry() {
         let clock = bench.spawn(|bench| bench.advance(MS));
         let renewed = first.renew();
         clock.join().unwrap();
-        if renewed.is_ok() {
+        let is_renewed = renewed.is_ok();
+        if is_renewed {
             assert!(first.renew().is_ok(), "renewed, and lost");
             assert_eq!(bench.queue.accept_session("s").unwrap_err().kind(), ErrorKind::SessionCannotBeLocked);
             bench.advance(LOCK);
@@ -89,7 +90,11 @@ fn accept_against_expiry() {
         let second = second.join().unwrap();
         assert_eq!(first.renew().unwrap_err().kind(), ErrorKind::SessionLockLost);
         assert!(first.close().is_err());
-        second.close().unwrap();
+        match second.close() {
+            // Its lock counts from the time that it read before it came to the broker. The last step may lie in between.
+            Err(error) if is_renewed => assert_eq!(error.kind(), ErrorKind::SessionLockLost),
+            closed => closed.unwrap(),
+        }
     });
 }
 

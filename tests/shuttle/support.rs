@@ -31,7 +31,7 @@ pub(crate) const LOCK: Duration = Duration::from_secs(10);
 pub(crate) const MS: Duration = Duration::from_millis(1);
 
 thread_local! {
-    /// Has the timers of receivers that wait. All of shuttle's threads are one to the operating system. It is never dropped:
+    /// Has the timer of a broker whose receivers wait. All of shuttle's threads are one to the operating system. It is never dropped:
     /// that would wake those that still wait after a failure.
     static RUNTIME: &'static Runtime = Box::leak(Box::new(
         runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap(),

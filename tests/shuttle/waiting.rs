@@ -54,7 +54,7 @@ fn a_receiver_that_waits_gets_what_an_expired_lock_held() {
         bench.send("a");
         let held = bench.try_receive().unwrap();
         bench.advance(LOCK - MS);
-        // One of them has the timer, and the other may have to take it over.
+        // One of them makes the timer, and may leave.
         let gone = bench.spawn(wait_and_leave);
         let stays = bench.spawn(|bench| wait(&mut bench.queue.receiver()).unwrap());
         let clock = bench.spawn(|bench| bench.advance(MS));

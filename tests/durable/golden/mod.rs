@@ -30,6 +30,25 @@ const END: Timestamp = Timestamp::from_millis(START.as_millis() + 2_000);
 /// Between what a table shows and what it becomes.
 const LATER: &str = "\nLater\n";
 
+/// The texts of dead letters in the stores that a broker writes with another text now, and the sizes of their entities.
+const SINCE: [(&str, &str); 6] = [
+    (
+        r#"{"DeadLetterReason":"MaxTransferHopCountExceeded"}"#,
+        r#"{"DeadLetterErrorDescription":"The message was forwarded 4 times, the maximum, and is not forwarded to sink.","DeadLetterReason":"MaxTransferHopCountExceeded"}"#,
+    ),
+    ("1 dead, 0 not transferred, 313 bytes", "1 dead, 0 not transferred, 416 bytes"),
+    (
+        r#"n":"send: the entity is disabled (closed to senders)""#,
+        r#"n":"The message could not be forwarded to closed to senders: send: the entity is disabled (closed to senders)""#,
+    ),
+    ("1 dead, 0 not transferred, 380 bytes", "1 dead, 0 not transferred, 437 bytes"),
+    (
+        r#"n":"The entity is disabled.""#,
+        r#"n":"The message could not be forwarded to closed to senders: send: the entity is disabled""#,
+    ),
+    ("0 dead, 1 not transferred, 364 bytes", "0 dead, 1 not transferred, 426 bytes"),
+];
+
 struct Golden {
     name: &'static str,
     store: &'static [u8],
@@ -108,13 +127,18 @@ async fn a_store_of_every_format_is_what_it_was() {
     }
 }
 
-/// The tables are no news to a broker that never saw a disk.
+/// The tables are no news to a broker that never saw a disk, but for the texts that have changed since.
 #[tokio::test]
 async fn a_broker_in_memory_shows_the_same() {
     let clock = Arc::new(ManualClock::new(START));
     let broker = Broker::with_clock(Arc::clone(&clock));
     let _held = fill(&broker, &clock).await;
-    assert_same("in memory", &table(&broker, &clock).await, include_str!("format-1/table.txt"));
+    let mut expected = include_str!("format-1/table.txt").to_owned();
+    for (then, now) in SINCE {
+        assert_eq!(expected.matches(then).count(), 1, "{then}");
+        expected = expected.replace(then, now);
+    }
+    assert_same("in memory", &table(&broker, &clock).await, &expected);
 }
 
 /// Rules: D-03.

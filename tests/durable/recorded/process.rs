@@ -25,6 +25,8 @@ const READS: &[&str] = &[
     "newfstatat",
     "pread64",
     "read",
+    "readlink",
+    "readlinkat",
     "stat",
     "statfs",
     "statx",

@@ -119,7 +119,7 @@ impl Shown {
 impl Driver {
     pub(super) fn model_peek(&mut self, entity: u32, of: Source, from: u64, max: usize) -> Vec<Shown> {
         let peeked: Vec<Stored> = self.model.peek(entity, of, from, max).into_iter().cloned().collect();
-        peeked.iter().map(|stored| Shown::of_model(&self.model, stored, stored.failures)).collect()
+        peeked.iter().map(|stored| Shown::of_model(&self.model, stored, stored.shown_failures())).collect()
     }
 
     /// I1: every message is in one state, and the states of all of them are as many as were accepted and are not gone.

@@ -75,6 +75,8 @@ impl Model {
         if !self.entities.contains_key(&id) {
             return Err(ErrorKind::EntityNotFound);
         }
+        // Of the topic too, if it is a subscription.
+        self.touch(id);
         self.delete_entity(id);
         Ok(())
     }
@@ -88,7 +90,11 @@ impl Model {
             self.remove(key);
         }
         self.sessions.retain(|session| session.entity != id);
-        self.entities.remove(&id);
+        let deleted = self.entities.remove(&id).unwrap();
+        if let Role::Subscription { topic } = deleted.role {
+            let accessed = &mut self.entity_mut(topic).accessed;
+            *accessed = deleted.accessed.max(*accessed);
+        }
     }
 
     pub(crate) fn create_rule(&mut self, id: u32, rule: Rule) -> Result<(), ErrorKind> {

@@ -1,4 +1,4 @@
-use super::{Model, Part, Place, forward::RETRY};
+use super::{Model, Part, Place, Stored, forward::RETRY};
 
 /// What happens by itself, in the order of one instant. Each names what it happens to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,11 +59,22 @@ impl Model {
         }
         for (&id, entity) in &self.entities {
             all.extend(entity.retry.map(|at| (at, id, Due::Retry)));
-            let is_kept = entity.settings.forward_to.is_some()
-                || self.messages.values().any(|stored| stored.entity == id && stored.place == Place::Scheduled);
-            all.extend(entity.settings.idle.filter(|_| !is_kept).map(|idle| (entity.accessed + idle, id, Due::Idle)));
+            all.extend(self.idle_at(id).map(|at| (at, id, Due::Idle)));
         }
         all
+    }
+
+    /// When an entity is deleted if it is not used any more. A topic is used with its subscriptions.
+    fn idle_at(&self, id: u32) -> Option<u64> {
+        let idle = self.entity(id).settings.idle?;
+        let used: Vec<u32> = self.subscriptions(id).into_iter().chain([id]).collect();
+        let is_scheduled = |stored: &Stored| used.contains(&stored.entity) && stored.place == Place::Scheduled;
+        if used.iter().any(|&id| self.entity(id).settings.forward_to.is_some())
+            || self.messages.values().any(is_scheduled)
+        {
+            return None;
+        }
+        used.iter().map(|&id| self.entity(id).accessed + idle).max()
     }
 
     fn happen(&mut self, entity: u32, due: Due) {

@@ -41,7 +41,8 @@ impl Model {
         let stored = self.messages[&key].clone();
         if stored.hops >= HOPS {
             self.message(key).stays = true;
-            return self.cannot_leave(key, "MaxTransferHopCountExceeded", "");
+            let why = format!("The message was forwarded 4 times, the maximum, and is not forwarded to {target}.");
+            return self.cannot_leave(key, "MaxTransferHopCountExceeded", &why);
         }
         let Stored { content, identity, size, origin, hops, source, .. } = stored;
         let source = if stored.part == Part::Dead { Some(self.entity(stored.entity).path.clone()) } else { source };
@@ -56,7 +57,8 @@ impl Model {
                 if !detail.is_empty() {
                     why = why.with_detail(detail);
                 }
-                self.cannot_leave(key, "ForwardTargetUnavailable", &why.to_string());
+                let why = format!("The message could not be forwarded to {target}: {why}");
+                self.cannot_leave(key, "ForwardTargetUnavailable", &why);
             }
         }
     }

@@ -193,6 +193,14 @@ impl Model {
 }
 
 impl super::Stored {
+    /// The failed deliveries that a peek shows. A dead letter has those before the delivery that dead-lettered it, which has failed
+    /// too if it was the last one.
+    pub(crate) fn shown_failures(&self) -> u32 {
+        let reason = self.content.application.get(REASON);
+        let is_last = self.part != Part::Main && reason == Some(&"MaxDeliveryCountExceeded".into());
+        self.failures + u32::from(is_last)
+    }
+
     /// Writes why it died. Where it came from is known outside of a dead-letter queue only.
     pub(super) fn mark_dead(&mut self, reason: &str, description: &str) {
         self.write(REASON, Some(reason.into()));

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use consign::transport::ErrorKind;
+use consign::transport::{ErrorKind, SendError};
 
 use super::{Content, Model, Part, Refused, Role, Settle, send::Arrival};
 
@@ -123,8 +123,9 @@ impl Model {
         for (to, _, keeper, arrival, is_scheduled) in sends {
             let number = match keeper {
                 Some(via) => {
-                    let why = "The entity is disabled.";
-                    self.insert_dead(via, Part::Transfer, arrival, "ForwardTargetUnavailable", why)
+                    let (target, refused) = (&self.entity(to).path, SendError::new(ErrorKind::EntityDisabled));
+                    let why = format!("The message could not be forwarded to {target}: {refused}");
+                    self.insert_dead(via, Part::Transfer, arrival, "ForwardTargetUnavailable", &why)
                 }
                 None => self.accept(to, arrival),
             };
