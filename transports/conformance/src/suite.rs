@@ -1,4 +1,10 @@
-use std::panic::AssertUnwindSafe;
+use std::{
+    future::{self, Future},
+    panic::AssertUnwindSafe,
+    pin::pin,
+    task::Poll,
+    time::{Duration, Instant},
+};
 
 use consign::{
     rules::DynRules,
@@ -26,13 +32,17 @@ pub struct Suite {
     whole: Vec<Capability>,
     seed: Option<u64>,
     at_once: usize,
+    busy_limit: Duration,
 }
+
+/// For how long a case may keep the runtime busy, unless the suite sets another limit.
+const BUSY_LIMIT: Duration = Duration::from_secs(60);
 
 impl Suite {
     /// Creates a suite of all cases, one after the other, in their order.
     #[must_use]
     pub fn new() -> Self {
-        Self { cases: cases::all(), whole: Capability::ALL.to_vec(), seed: None, at_once: 1 }
+        Self { cases: cases::all(), whole: Capability::ALL.to_vec(), seed: None, at_once: 1, busy_limit: BUSY_LIMIT }
     }
 
     /// Keeps only the cases of one capability.
@@ -66,6 +76,16 @@ impl Suite {
         self
     }
 
+    /// Sets for how long a case may run while tokio's time stands still. 60 s by default.
+    ///
+    /// Paused time advances only when the runtime is idle. So a transport that redelivers at once, without an end, would never
+    /// reach the [deadline](crate::Timing::deadline) of its case.
+    #[must_use]
+    pub fn busy_limit(mut self, limit: Duration) -> Self {
+        self.busy_limit = limit;
+        self
+    }
+
     /// Returns the cases.
     #[must_use]
     pub fn cases(&self) -> &[Case] {
@@ -84,7 +104,7 @@ impl Suite {
         let numbered = self.cases.iter().enumerate();
         let run = &run;
         let running = stream::iter(numbered.map(|(index, case)| async move {
-            let outcome = run_case(backend, case, format!("c{run}-{index}")).await;
+            let outcome = self.run_case(backend, case, format!("c{run}-{index}")).await;
             CaseReport::new(case, backend.transport().capabilities().level(case.capability()), outcome)
         }));
         let mut cases: Vec<CaseReport> = running.buffer_unordered(self.at_once).collect().await;
@@ -97,6 +117,34 @@ impl Suite {
             without_trait: self.whole.iter().copied().filter(|&capability| lacks_trait(backend, capability)).collect(),
             not_tested: backend.not_tested(),
             cases,
+        }
+    }
+
+    async fn run_case(&self, backend: &dyn Backend, case: &Case, prefix: String) -> Outcome {
+        let capabilities = backend.transport().capabilities();
+        let missing = case.needs().iter().find(|need| !capabilities.supports(**need));
+        if let Some(&missing) = missing {
+            return Outcome::PassedOver(missing);
+        }
+        let bench = Bench::new(backend, prefix);
+        let verdict = self.bounded(backend, (case.run)(&bench)).await.and_then(|verdict| verdict);
+        let cleared = self.bounded(backend, bench.clear()).await;
+        let cleared = cleared.unwrap_or_else(|_| Err(Failure::broken("its entities could not be deleted")));
+        judge(case.capability(), capabilities.level(case.capability()), verdict.and(cleared))
+    }
+
+    /// Runs a part of a case: a panic and an endless wait are failures.
+    async fn bounded<T>(&self, backend: &dyn Backend, part: impl Future<Output = T>) -> Result<T, Failure> {
+        let deadline = backend.timing().deadline;
+        let ended = tokio::time::timeout(deadline, AssertUnwindSafe(part).catch_unwind());
+        match while_time_passes(self.busy_limit, ended).await {
+            Some(Ok(Ok(output))) => Ok(output),
+            Some(Ok(Err(_))) => Err(Failure::broken("it panicked")),
+            Some(Err(_)) => Err(Failure::broken(format!("it did not end within {deadline:?}"))),
+            None => {
+                let limit = self.busy_limit;
+                Err(Failure::broken(format!("it did not end within {limit:?} of real time: it never waits")))
+            }
         }
     }
 }
@@ -117,25 +165,18 @@ fn lacks_trait(backend: &dyn Backend, capability: Capability) -> bool {
     transport.capabilities().supports(capability) && !is_implemented
 }
 
-async fn run_case(backend: &dyn Backend, case: &Case, prefix: String) -> Outcome {
-    let capabilities = backend.transport().capabilities();
-    let missing = case.needs().iter().find(|need| !capabilities.supports(**need));
-    if let Some(&missing) = missing {
-        return Outcome::PassedOver(missing);
-    }
-    let bench = Bench::new(backend, prefix);
-    let deadline = backend.timing().deadline;
-    let verdict = match tokio::time::timeout(deadline, AssertUnwindSafe((case.run)(&bench)).catch_unwind()).await {
-        Ok(Ok(verdict)) => verdict,
-        Ok(Err(_)) => Err(Failure::broken("it panicked")),
-        Err(_) => Err(Failure::broken(format!("it did not end within {deadline:?}"))),
-    };
-    let cleared = tokio::time::timeout(deadline, AssertUnwindSafe(bench.clear()).catch_unwind()).await;
-    let verdict = verdict.and_then(|()| match cleared {
-        Ok(Ok(cleared)) => cleared,
-        _ => Err(Failure::broken("its entities could not be deleted")),
-    });
-    judge(case.capability(), capabilities.level(case.capability()), verdict)
+/// Waits for a future until it has been polled for `limit` of real time in which tokio's time has not passed. `None` means that
+/// it never waits.
+#[expect(clippy::disallowed_methods, reason = "the time of a clock stands still meanwhile")]
+async fn while_time_passes<F: Future>(limit: Duration, future: F) -> Option<F::Output> {
+    let mut future = pin!(future);
+    let (began, real) = (tokio::time::Instant::now(), Instant::now());
+    future::poll_fn(|cx| match future.as_mut().poll(cx) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending if real.elapsed() > began.elapsed().saturating_add(limit) => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    })
+    .await
 }
 
 /// Returns the outcome of a verdict on a transport that declares `level`.

@@ -23,6 +23,11 @@ impl Bench<'_> {
         self.timing.arrival
     }
 
+    /// Returns a time to live that a receive does not outlast, and that is longer than every margin.
+    pub(crate) fn time_to_live(&self) -> Duration {
+        Duration::from_secs(3).max(self.timing.margin * 2)
+    }
+
     pub(crate) async fn wait(&self, time: Duration) {
         self.backend.advance(time).await;
     }

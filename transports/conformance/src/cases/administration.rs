@@ -46,6 +46,21 @@ async fn counted(bench: &Bench<'_>, path: &EntityPath, active: usize, dead_lette
     Ok(())
 }
 
+/// Checks the counts of an entity with `total` messages, of which one is locked and none a dead letter. It is counted once: as
+/// locked or as active, or not at all by a broker that cannot see it. Returns whether it is counted.
+async fn counted_with_a_lock(bench: &Bench<'_>, path: &EntityPath, total: usize) -> Result<bool, Failure> {
+    let mut counts = Counts::default();
+    for _ in 0..10 {
+        counts = bench.transport.counts(path).await?;
+        if counts.locked <= 1 && counts.active + counts.locked == total {
+            return Ok(true);
+        }
+        bench.wait(bench.arrival() / 10).await;
+    }
+    ensure_eq!((counts.active, counts.locked), (total - 1, 0), "{path} with one of {total} locked is counted");
+    Ok(false)
+}
+
 async fn messages_that_wait_are_counted(bench: &Bench<'_>) -> Verdict {
     let queue = bench.queue(QueueSettings::default()).await?;
     counted(bench, &queue, 0, 0).await?;
@@ -54,6 +69,10 @@ async fn messages_that_wait_are_counted(bench: &Bench<'_>) -> Verdict {
     bench.take(&queue).await?;
     bench.receive(&queue).await?.abandon().await?;
     counted(bench, &queue, 2, 0).await?;
+    let held = bench.receive(&queue).await?;
+    counted_with_a_lock(bench, &queue, 2).await?;
+    held.complete().await?;
+    counted(bench, &queue, 1, 0).await?;
     let nowhere = bench.fresh_path()?;
     refused(bench.transport.counts(&nowhere).await, &[ErrorKind::EntityNotFound])
 }
@@ -65,7 +84,10 @@ async fn dead_letters_are_counted(bench: &Bench<'_>) -> Verdict {
         bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
     }
     counted(bench, &queue, 1, 2).await?;
-    bench.take(&queue.dead_letter()).await?;
+    let held = bench.receive_dead(&queue).await?;
+    let is_counted = counted_with_a_lock(bench, &queue.dead_letter(), 2).await?;
+    counted(bench, &queue, 1, if is_counted { 2 } else { 1 }).await?;
+    held.complete().await?;
     counted(bench, &queue, 1, 1).await?;
     counted(bench, &queue.dead_letter(), 1, 0).await
 }

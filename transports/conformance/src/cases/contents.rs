@@ -20,7 +20,7 @@ cases! {
         a_body_may_be_a_sequence,
         /// Rules: B-04.
         a_body_may_be_empty,
-        /// Rules: M-01, M-19.
+        /// Rules: M-01, M-19, M-20.
         properties_of_the_sender_are_received,
         /// Rules: M-11.
         a_message_without_an_id_gets_one,
@@ -99,6 +99,7 @@ async fn properties_of_the_sender_are_received(bench: &Bench<'_>) -> Verdict {
         .reply_to_session_id("reply-session")
         .session_id("session")
         .partition_key("session")
+        .transaction_partition_key("transaction")
         .to("somewhere else")
         .build("a")?;
     bench.send(&queue, message.clone()).await?;
@@ -113,6 +114,7 @@ async fn properties_of_the_sender_are_received(bench: &Bench<'_>) -> Verdict {
             properties.reply_to_session_id(),
             properties.session_id(),
             properties.partition_key(),
+            properties.transaction_partition_key(),
             properties.to(),
         ];
         texts.map(|text| text.map(String::from))
@@ -200,6 +202,7 @@ async fn pass_through_fields_are_received(bench: &Bench<'_>) -> Verdict {
     rest.user_id = Some(Bytes::from_static(b"user"));
     rest.content_encoding = Some("gzip".into());
     rest.group_sequence = Some(7);
+    rest.priority = Some(3);
     rest.creation_time = Some(Timestamp::from_millis(1_600_000_000_000));
     rest.annotations = vec![("x-opt-of-mine".into(), Value::from(3_i32))];
     let sent = properties.pass_through().cloned();

@@ -182,7 +182,10 @@ async fn a_text_that_is_too_long_is_refused_and_the_message_is_redelivered(bench
         bench.nothing(&queue.dead_letter()).await?;
         // Its lock may hold until it runs out.
         bench.wait_past(bench.lock()).await;
-        bench.receive(&queue).await?.dead_letter(of_length(4_096)).await?;
+        let again = bench.receive(&queue).await?;
+        // A message that is not counted would be refused without an end.
+        ensure_eq!(facts(&again.message)?.delivery_count, 2);
+        again.dead_letter(of_length(4_096)).await?;
         ensure_eq!(why(&bench.take(&queue.dead_letter()).await?).1.len(), 4_096);
         bench.gone(&queue).await?;
     }

@@ -10,6 +10,12 @@ cases! {
         an_entity_is_declared_by_several_processes,
         /// Rules: D-11.
         what_an_entity_holds_stays_when_it_is_declared_again,
+        /// Rules: K-46.
+        the_settings_of_an_entity_are_those_that_it_was_declared_with [MaxDeliveryCount],
+        /// Rules: K-46.
+        settings_out_of_their_range_are_refused,
+        /// Rules: K-46.
+        a_sub_queue_is_not_created,
         /// Rules: D-11.
         a_declaration_with_another_setting_names_it [MaxDeliveryCount],
         /// Rules: D-11.
@@ -56,6 +62,49 @@ async fn what_an_entity_holds_stays_when_it_is_declared_again(bench: &Bench<'_>)
     declare(bench, &queue, twice(bench)).await?;
     held.complete().await?;
     bench.expect(&queue, ["b"]).await?;
+    Ok(())
+}
+
+async fn the_settings_of_an_entity_are_those_that_it_was_declared_with(bench: &Bench<'_>) -> Verdict {
+    let (declared, created) = (bench.fresh_path()?, bench.queue(twice(bench)).await?);
+    declare(bench, &declared, twice(bench)).await?;
+    for queue in [declared, created] {
+        let EntitySettings::Queue(found) = detail(bench.transport.settings(&queue).await)? else {
+            return Err(Failure::behaviour(format!("{queue} has not the settings of a queue")));
+        };
+        ensure_eq!(found.max_delivery_count, 2);
+    }
+    let nowhere = bench.fresh_path()?;
+    refused(bench.transport.settings(&nowhere).await, &[ErrorKind::EntityNotFound])
+}
+
+async fn settings_out_of_their_range_are_refused(bench: &Bench<'_>) -> Verdict {
+    let default = QueueSettings::default;
+    for (setting, settings) in [
+        (Capability::MaxDeliveryCount, default().max_delivery_count(0)),
+        (Capability::LockDuration, default().lock_duration(Duration::from_millis(1))),
+        (Capability::LargeMessages, default().max_message_size(0)),
+    ] {
+        // A broker without the setting may refuse any other value than the default.
+        let is_setting = bench.capabilities().supports(setting);
+        let kinds = [ErrorKind::InvalidArgument, ErrorKind::NotSupported];
+        let kinds = if is_setting { &kinds[..1] } else { &kinds };
+        let queue = bench.fresh_path()?;
+        bench.delete_later(&queue).await;
+        refused(bench.transport.create(&queue, &settings.clone().into()).await, kinds)?;
+        refused(bench.transport.declare(&queue, &settings.into()).await, kinds)?;
+        refused(bench.send(&queue, Message::new("a")).await, &[ErrorKind::EntityNotFound])?;
+    }
+    Ok(())
+}
+
+async fn a_sub_queue_is_not_created(bench: &Bench<'_>) -> Verdict {
+    let settings = EntitySettings::from(QueueSettings::default());
+    let kinds = [ErrorKind::InvalidArgument, ErrorKind::InvalidOperation];
+    for queue in [bench.fresh_path()?, bench.queue(QueueSettings::default()).await?] {
+        refused(bench.transport.create(&queue.dead_letter(), &settings).await, &kinds)?;
+        refused(bench.transport.declare(&queue.dead_letter(), &settings).await, &kinds)?;
+    }
     Ok(())
 }
 

@@ -16,6 +16,8 @@ cases! {
         a_lock_that_ends_unseen_counts [LockDuration],
         /// Rules: S-78.
         a_peek_does_not_count [Peek],
+        /// Rules: S-78.
+        a_dead_letter_shows_the_failures_before_it [Peek, DeadLetterReason],
         /// Rules: S-79.
         a_deferral_does_not_count [Deferral],
         /// Rules: S-35.
@@ -37,6 +39,8 @@ cases! {
         only_the_poisonous_message_goes,
         /// Rules: S-80.
         the_dead_letter_reads_its_deliveries,
+        /// Rules: S-80.
+        a_peek_shows_every_delivery_of_a_message_that_died_of_its_last_one [Peek, DeadLetterReason],
         /// Rules: S-90.
         the_dead_letter_says_so [DeadLetterReason];
 }
@@ -112,6 +116,23 @@ async fn a_peek_does_not_count(bench: &Bench<'_>) -> Verdict {
         let delivery = bench.receive(&queue).await?;
         ensure_eq!(facts(&delivery.message)?.delivery_count, failures + 1);
         delivery.abandon().await?;
+    }
+    Ok(())
+}
+
+/// The delivery that dead-letters has not failed.
+async fn a_dead_letter_shows_the_failures_before_it(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    for failures in 0..3 {
+        bench.send_bodies(&queue, ["a"]).await?;
+        for _ in 0..failures {
+            bench.receive(&queue).await?.abandon().await?;
+        }
+        bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
+        let peeked = bench.peek(&queue.dead_letter()).await?;
+        ensure_eq!(peeked.len(), 1);
+        ensure_eq!(facts(&peeked[0])?.delivery_count, failures, "a peek shows how many deliveries failed");
+        bench.take(&queue.dead_letter()).await?;
     }
     Ok(())
 }
@@ -245,6 +266,32 @@ async fn the_dead_letter_reads_its_deliveries(bench: &Bench<'_>) -> Verdict {
     }
     let count = facts(&bench.take(&queue.dead_letter()).await?)?.delivery_count;
     ensure!(count >= 2, "the dead letter reads {count} deliveries of 2");
+    Ok(())
+}
+
+/// Whether the broker counts, or a consumer dead-letters the last failed delivery itself.
+async fn a_peek_shows_every_delivery_of_a_message_that_died_of_its_last_one(bench: &Bench<'_>) -> Verdict {
+    for deliveries in [1, 3] {
+        let queue = dying_queue(bench, deliveries).await?;
+        for by_consumer in [false, true] {
+            bench.send_bodies(&queue, ["a"]).await?;
+            for _ in 1..deliveries {
+                bench.receive(&queue).await?.abandon().await?;
+            }
+            let last = bench.receive(&queue).await?;
+            if by_consumer {
+                last.dead_letter(DeadLetter::max_delivery_count_exceeded(deliveries, Some("why"))).await?;
+            } else {
+                last.abandon().await?;
+            }
+            // A broker may need a while to dead-letter it.
+            let dead = bench.receive_dead(&queue).await?;
+            let peeked = bench.peek(&queue.dead_letter()).await?;
+            ensure_eq!(peeked.len(), 1);
+            ensure_eq!(facts(&peeked[0])?.delivery_count, deliveries, "a peek shows how many deliveries failed");
+            dead.complete().await?;
+        }
+    }
     Ok(())
 }
 

@@ -41,28 +41,27 @@ cases! {
         an_expired_message_is_what_it_was [TimeToLive];
 }
 
-/// Longer than every margin.
-const TTL: Duration = Duration::from_secs(3);
-
 fn mortal(body: &'static str, ttl: Duration) -> Result<Message, Failure> {
     Ok(Message::builder().time_to_live(ttl).build(body)?)
 }
 
 async fn a_message_expires(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(QueueSettings::default()).await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
-    bench.send(&queue, mortal("b", TTL)?).await?;
-    bench.wait_almost(TTL).await;
+    bench.send(&queue, mortal("a", ttl)?).await?;
+    bench.send(&queue, mortal("b", ttl)?).await?;
+    bench.wait_almost(ttl).await;
     ensure_eq!(text(&bench.take(&queue).await?), "a");
     bench.wait(bench.margin() * 2).await;
     bench.gone(&queue).await
 }
 
 async fn a_send_whose_time_to_live_is_refused_stores_nothing(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(QueueSettings::default()).await?;
     let sender = bench.transport.sender(&queue).await?;
-    let one = sender.send(mortal("a", TTL * 10)?).await;
-    let batch = sender.send_batch(Batch::from([Message::new("b"), mortal("c", TTL * 10)?])).await;
+    let one = sender.send(mortal("a", ttl * 10)?).await;
+    let batch = sender.send_batch(Batch::from([Message::new("b"), mortal("c", ttl * 10)?])).await;
     let Err(refusal) = one else {
         batch?;
         return bench.expect(&queue, ["a", "b", "c"]).await;
@@ -73,38 +72,42 @@ async fn a_send_whose_time_to_live_is_refused_stores_nothing(bench: &Bench<'_>) 
 }
 
 async fn the_shorter_time_to_live_holds(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().default_time_to_live(TTL)).await?;
-    for (own, effective) in [(TTL * 10, TTL), (TTL / 2, TTL / 2)] {
+    let ttl = bench.time_to_live();
+    let queue = bench.queue(QueueSettings::default().default_time_to_live(ttl)).await?;
+    for (own, effective) in [(ttl * 10, ttl), (ttl / 2, ttl / 2)] {
         bench.send(&queue, mortal("a", own)?).await?;
         ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(effective));
     }
-    bench.send(&queue, mortal("b", TTL * 10)?).await?;
-    bench.wait_past(TTL).await;
+    bench.send(&queue, mortal("b", ttl * 10)?).await?;
+    bench.wait_past(ttl).await;
     bench.gone(&queue).await
 }
 
 async fn without_its_own_a_message_has_the_queue_s(bench: &Bench<'_>) -> Verdict {
-    let queue = bench.queue(QueueSettings::default().default_time_to_live(TTL)).await?;
+    let ttl = bench.time_to_live();
+    let queue = bench.queue(QueueSettings::default().default_time_to_live(ttl)).await?;
     bench.send_bodies(&queue, ["a", "b"]).await?;
-    ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(TTL));
-    bench.wait_past(TTL).await;
+    ensure_eq!(bench.take(&queue).await?.time_to_live(), Some(ttl));
+    bench.wait_past(ttl).await;
     bench.gone(&queue).await
 }
 
 async fn expires_at_is_the_enqueued_time_and_the_time_to_live(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(QueueSettings::default()).await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
+    bench.send(&queue, mortal("a", ttl)?).await?;
     let message = bench.take(&queue).await?;
     let facts = facts(&message)?;
-    ensure_eq!(facts.expires_at, facts.enqueued_time.saturating_add(TTL));
+    ensure_eq!(facts.expires_at, facts.enqueued_time.saturating_add(ttl));
     Ok(())
 }
 
 async fn without_any_a_message_does_not_expire(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(QueueSettings::default()).await?;
-    bench.send(&queue, mortal("b", TTL)?).await?;
+    bench.send(&queue, mortal("b", ttl)?).await?;
     bench.send_bodies(&queue, ["a"]).await?;
-    bench.wait_past(TTL * 2).await;
+    bench.wait_past(ttl * 2).await;
     let message = bench.take(&queue).await?;
     ensure_eq!(text(&message), "a");
     ensure_eq!((message.time_to_live(), facts(&message)?.expires_at), (None, Timestamp::MAX));
@@ -112,49 +115,54 @@ async fn without_any_a_message_does_not_expire(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn only_what_expires_goes(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(QueueSettings::default()).await?;
-    for (body, ttl) in [("a", TTL * 10), ("b", TTL), ("c", TTL * 10), ("d", TTL)] {
+    for (body, ttl) in [("a", ttl * 10), ("b", ttl), ("c", ttl * 10), ("d", ttl)] {
         bench.send(&queue, mortal(body, ttl)?).await?;
     }
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     bench.expect(&queue, ["a", "c"]).await?;
     Ok(())
 }
 
 async fn a_lock_outlives_the_message(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.locking_queue().await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
+    bench.send(&queue, mortal("a", ttl)?).await?;
     let held = bench.receive(&queue).await?;
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     held.complete().await?;
     bench.gone(&queue).await
 }
 
 async fn an_abandoned_message_expires_at_once(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.locking_queue().await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
+    bench.send(&queue, mortal("a", ttl)?).await?;
     let held = bench.receive(&queue).await?;
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     held.abandon().await?;
     bench.gone(&queue).await
 }
 
 async fn a_dead_letter_does_not_expire(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(QueueSettings::default().dead_letter_on_expiration(false)).await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
+    bench.send(&queue, mortal("a", ttl)?).await?;
     bench.receive(&queue).await?.dead_letter(DeadLetter::new(DeadLetterReason::HandlerPermanent, "")).await?;
-    bench.wait_past(TTL * 2).await;
+    bench.wait_past(ttl * 2).await;
     bench.expect(&queue.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
 async fn a_deferred_message_is_not_fetched_after_its_time(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(QueueSettings::default()).await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
+    bench.send(&queue, mortal("a", ttl)?).await?;
     let delivery = bench.receive(&queue).await?;
     let number = number(&delivery.message)?;
     delivery.defer().await?;
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     refused(bench.fetch(&queue, number).await, &[ErrorKind::MessageNotFound])?;
     // A peek still shows it.
     ensure_eq!(numbers(&bench.peek(&queue).await?)?, [number.get()]);
@@ -166,9 +174,10 @@ fn burying() -> QueueSettings {
 }
 
 async fn an_expired_message_is_dead_lettered(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(burying()).await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
-    bench.wait_past(TTL).await;
+    bench.send(&queue, mortal("a", ttl)?).await?;
+    bench.wait_past(ttl).await;
     let dead = bench.take(&queue.dead_letter()).await?;
     ensure_eq!(text(&dead), "a");
     ensure_eq!(why(&dead), ("TTLExpiredException", "The message expired and was dead lettered."));
@@ -176,41 +185,45 @@ async fn an_expired_message_is_dead_lettered(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn the_flag_is_off_by_default(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let (off, on) = (bench.queue(QueueSettings::default()).await?, bench.queue(burying()).await?);
     for queue in [&off, &on] {
-        bench.send(queue, mortal("a", TTL)?).await?;
+        bench.send(queue, mortal("a", ttl)?).await?;
     }
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     bench.gone(&off).await?;
     bench.expect(&on.dead_letter(), ["a"]).await?;
     Ok(())
 }
 
 async fn a_message_that_expires_while_locked_is_dead_lettered_afterwards(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(bench.locking().dead_letter_on_expiration(true)).await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
+    bench.send(&queue, mortal("a", ttl)?).await?;
     let _held = bench.receive(&queue).await?;
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     bench.nothing(&queue.dead_letter()).await?;
-    bench.wait_past(bench.lock().saturating_sub(TTL)).await;
+    bench.wait_past(bench.lock().saturating_sub(ttl)).await;
     let dead = bench.take(&queue.dead_letter()).await?;
     ensure_eq!(why(&dead), ("TTLExpiredException", "The message expired and was dead lettered."));
     bench.nothing(&queue).await
 }
 
 async fn a_deferred_message_is_not_dead_lettered(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(burying()).await?;
-    bench.send(&queue, mortal("a", TTL)?).await?;
+    bench.send(&queue, mortal("a", ttl)?).await?;
     bench.receive(&queue).await?.defer().await?;
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     bench.gone(&queue).await
 }
 
 async fn an_expired_message_is_what_it_was(bench: &Bench<'_>) -> Verdict {
+    let ttl = bench.time_to_live();
     let queue = bench.queue(burying()).await?;
-    let message = Message::builder().message_id("m-1").subject("s").property("n", 7_i64).time_to_live(TTL);
+    let message = Message::builder().message_id("m-1").subject("s").property("n", 7_i64).time_to_live(ttl);
     bench.send(&queue, message.build("a body")?).await?;
-    bench.wait_past(TTL).await;
+    bench.wait_past(ttl).await;
     let dead = bench.take(&queue.dead_letter()).await?;
     ensure_eq!((dead.message_id(), dead.subject(), text(&dead).as_str()), (Some("m-1"), Some("s"), "a body"));
     ensure_eq!(dead.application_properties().get("n"), Some(&PropertyValue::I64(7)));

@@ -10,7 +10,7 @@ cases! {
         the_source_gives_no_messages,
         /// Rules: T-60.
         messages_stay_in_their_order,
-        /// Rules: T-60.
+        /// Rules: T-60, S-96.
         a_message_without_a_destination_is_dead_lettered_at_its_source,
         /// Rules: T-62.
         the_destination_accepts_anew,
@@ -18,7 +18,7 @@ cases! {
         the_first_number_is_kept,
         /// Rules: T-10.
         the_time_to_live_begins_again [TimeToLive],
-        /// Rules: T-61.
+        /// Rules: T-61, S-94.
         a_message_is_forwarded_four_times,
         /// Rules: T-63.
         dead_letters_are_forwarded [DeadLetterReason],
@@ -83,6 +83,13 @@ async fn a_message_without_a_destination_is_dead_lettered_at_its_source(bench: &
     let dead = bench.take(&source.dead_letter()).await?;
     ensure_eq!(text(&dead), "a");
     ensure!(!why(&dead).0.is_empty(), "the dead letter gives no reason");
+    names(&dead, &destination)
+}
+
+/// The description of the dead letter names the entity that the message was to be forwarded to.
+fn names(dead: &Message, destination: &EntityPath) -> Verdict {
+    let description = why(dead).1;
+    ensure!(description.contains(destination.as_str()), "{description:?} does not name {destination}");
     Ok(())
 }
 
@@ -117,7 +124,7 @@ async fn the_first_number_is_kept(bench: &Bench<'_>) -> Verdict {
 
 async fn the_time_to_live_begins_again(bench: &Bench<'_>) -> Verdict {
     let (source, destination) = pair(bench).await?;
-    let ttl = Duration::from_secs(3);
+    let ttl = bench.time_to_live();
     for body in ["a", "b"] {
         bench.send(&source, Message::builder().time_to_live(ttl).build(body)?).await?;
     }
@@ -141,7 +148,7 @@ async fn a_message_is_forwarded_four_times(bench: &Bench<'_>) -> Verdict {
     bench.nothing(&chain[0]).await?;
     let dead = bench.take(&chain[1].dead_letter()).await?;
     ensure_eq!((text(&dead).as_str(), why(&dead).0), ("five", "MaxTransferHopCountExceeded"));
-    Ok(())
+    names(&dead, &chain[0])
 }
 
 async fn dead_letters_are_forwarded(bench: &Bench<'_>) -> Verdict {

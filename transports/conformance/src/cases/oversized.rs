@@ -1,6 +1,7 @@
 //! K-11: a settlement that would make the properties of its message too large.
 
 use super::prelude::*;
+use crate::NoCall;
 
 cases! {
     DeadLetterReason:
@@ -15,7 +16,9 @@ cases! {
         /// Rules: S-92.
         a_message_whose_changes_are_too_large_is_dead_lettered_when_it_is_deferred [Deferral],
         /// Rules: S-92.
-        a_dead_letter_whose_changes_are_too_large_stays_as_it_was_when_it_is_abandoned;
+        a_dead_letter_whose_changes_are_too_large_stays_as_it_was_when_it_is_abandoned,
+        /// Rules: S-90, S-92.
+        a_message_with_full_properties_is_dead_lettered_after_its_last_delivery [MaxDeliveryCount];
 }
 
 /// All properties of a message have at most 64 KiB.
@@ -101,5 +104,45 @@ async fn a_dead_letter_whose_changes_are_too_large_stays_as_it_was_when_it_is_ab
     ensure_eq!(why(&dead), ("HandlerPermanent", "why"));
     ensure!(dead.application_properties().get("m").is_none(), "the dead letter has the change");
     ensure!(dead.application_properties().get("k").is_some(), "the dead letter has lost a property");
+    bench.gone(&queue).await
+}
+
+/// Returns a message whose properties have no space for a reason and a description.
+fn full() -> Result<Message, Failure> {
+    let message = |rest| {
+        let large =
+            Message::builder().message_id("full").property("k", "x".repeat(LARGE)).property("l", "x".repeat(LARGE));
+        large.property("m", "x".repeat(rest)).build("a")
+    };
+    // An entry fewer would leave space, and one more would be refused.
+    let fits = |rest: &usize| message(*rest).is_ok_and(|message| message.check().is_ok());
+    let most = (1..LARGE).rev().find(fits).ok_or_else(|| Failure::broken("no message of this kind fits"))?;
+    Ok(message(most)?)
+}
+
+async fn a_message_with_full_properties_is_dead_lettered_after_its_last_delivery(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default().max_delivery_count(1)).await?;
+    let sent = full()?;
+    match bench.send(&queue, sent.clone()).await {
+        Err(failure) if failure.kind() == Some(ErrorKind::MessageSizeExceeded) => {
+            return detail(Err(NoCall::new("the broker has a lower limit for properties")));
+        }
+        sent => sent?,
+    }
+    bench.receive(&queue).await?.abandon().await?;
+    let dead = bench.take(&queue.dead_letter()).await?;
+    ensure_eq!(text(&dead), "a");
+    // A broker with a lower limit for dead letters has removed properties.
+    if why(&dead).0 == "HeaderSizeExceeded" {
+        return bench.gone(&queue).await;
+    }
+    ensure_eq!(why(&dead).0, "MaxDeliveryCountExceeded");
+    for (name, value) in sent.application_properties().iter() {
+        ensure!(dead.application_properties().get(name) == Some(value), "the property {name} has changed");
+    }
+    // A reason is admitted beside full properties.
+    let mut counted = dead.clone();
+    counted.properties_mut().application_properties_mut().remove(DeadLetter::REASON);
+    ensure!(counted.check().is_ok(), "the description makes the properties larger than their limit");
     bench.gone(&queue).await
 }

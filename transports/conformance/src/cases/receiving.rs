@@ -48,6 +48,8 @@ cases! {
         others_get_the_next_message,
         /// Rules: S-51.
         no_message_goes_to_two_receivers,
+        /// Rules: K-40.
+        a_sender_and_a_receiver_have_the_capabilities_of_their_transport,
         /// Rules: T-88.
         a_receive_of_no_message_receives_one,
         /// Rules: S-25.
@@ -294,6 +296,19 @@ async fn no_message_goes_to_two_receivers(bench: &Bench<'_>) -> Verdict {
     all.sort();
     let sent: Vec<String> = (0..30).map(|index| format!("{index:02}")).collect();
     ensure_eq!(all, sent);
+    Ok(())
+}
+
+/// Layers and consumers read the capabilities there.
+async fn a_sender_and_a_receiver_have_the_capabilities_of_their_transport(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let (sender, receiver) = (bench.transport.sender(&queue).await?, bench.receiver(&queue).await?);
+    let declared = bench.capabilities();
+    for (of, capabilities) in [("sender", sender.capabilities()), ("receiver", receiver.capabilities())] {
+        let differs = |capability: &&Capability| capabilities.level(**capability) != declared.level(**capability);
+        let other = Capability::ALL.iter().find(differs);
+        ensure!(other.is_none(), "the {of} declares another level of {other:?} than the transport");
+    }
     Ok(())
 }
 

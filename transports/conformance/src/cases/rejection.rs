@@ -10,6 +10,12 @@ cases! {
         no_such_entity,
         /// Rules: E-15.
         a_deleted_queue_is_gone,
+        /// Rules: K-46.
+        an_entity_that_does_not_exist_is_not_deleted,
+        /// Rules: K-47.
+        an_open_sender_does_not_lose_messages_when_its_queue_is_deleted,
+        /// Rules: K-47.
+        a_message_of_a_deleted_queue_is_not_settled [SettleElsewhere],
         /// Rules: E-09.
         a_queue_is_created_once,
         /// Rules: V-09.
@@ -48,6 +54,39 @@ async fn a_deleted_queue_is_gone(bench: &Bench<'_>) -> Verdict {
     refused(bench.send(&queue, Message::new("b")).await, &[ErrorKind::EntityNotFound])?;
     bench.create(&queue, QueueSettings::default()).await?;
     bench.gone(&queue).await
+}
+
+async fn an_entity_that_does_not_exist_is_not_deleted(bench: &Bench<'_>) -> Verdict {
+    let nowhere = bench.fresh_path()?;
+    refused(bench.transport.delete(&nowhere).await, &[ErrorKind::EntityNotFound])?;
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.transport.delete(&queue).await?;
+    refused(bench.transport.delete(&queue).await, &[ErrorKind::EntityNotFound])
+}
+
+async fn an_open_sender_does_not_lose_messages_when_its_queue_is_deleted(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    let sender = bench.transport.sender(&queue).await?;
+    sender.send(Message::new("a")).await?;
+    bench.transport.delete(&queue).await?;
+    // A broker may end the connection.
+    let kinds = [ErrorKind::EntityNotFound, ErrorKind::CommunicationProblem];
+    for _ in 0..2 {
+        refused(sender.send(Message::new("b")).await, &kinds)?;
+    }
+    Ok(())
+}
+
+async fn a_message_of_a_deleted_queue_is_not_settled(bench: &Bench<'_>) -> Verdict {
+    let kinds = [ErrorKind::MessageLockLost, ErrorKind::EntityNotFound];
+    for disposition in [Disposition::Complete, Disposition::ABANDON] {
+        let queue = bench.queue(QueueSettings::default()).await?;
+        bench.send_bodies(&queue, ["a"]).await?;
+        let held = bench.receive(&queue).await?;
+        bench.transport.delete(&queue).await?;
+        refused(held.settle(disposition).await, &kinds)?;
+    }
+    Ok(())
 }
 
 async fn a_queue_is_created_once(bench: &Bench<'_>) -> Verdict {

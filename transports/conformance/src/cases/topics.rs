@@ -152,7 +152,7 @@ async fn several_rules_make_one_copy(bench: &Bench<'_>) -> Verdict {
 }
 
 async fn the_shortest_time_to_live_holds(bench: &Bench<'_>) -> Verdict {
-    let (short, long) = (Duration::from_secs(3), Duration::from_secs(300));
+    let (short, long) = (bench.time_to_live(), Duration::from_secs(300));
     for (message, topic, subscription) in [(short, long, long), (long, short, long), (long, long, short)] {
         let topic = bench.topic(TopicSettings::default().default_time_to_live(topic)).await?;
         let spec = SubscriptionSettings::default().default_time_to_live(subscription);

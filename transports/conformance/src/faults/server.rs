@@ -17,10 +17,11 @@ pub trait Server: Send + Sync + 'static {
     fn address(&self) -> SocketAddr;
 
     /// Connects to `address`, which is that of a [`Proxy`](super::Proxy) or of the server itself. The connection is separate: a
-    /// fault of it affects no other. Its calls should end after [`deadline`](Self::deadline).
+    /// fault of it affects no other. Calls over a proxy should end after [`deadline`](Self::deadline). Those to the server itself
+    /// have no fault, and need the time that they take on a machine that is busy.
     fn connect(&self, address: SocketAddr) -> impl Future<Output = Result<DynTransport, Failure>> + Send;
 
-    /// Returns the deadline of one call over a connection from [`connect`](Self::connect). 2 s.
+    /// Returns the deadline of one call over a connection from [`connect`](Self::connect) to a proxy. 2 s.
     fn deadline(&self) -> Duration {
         Duration::from_secs(2)
     }

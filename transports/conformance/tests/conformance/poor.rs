@@ -7,14 +7,14 @@ use std::{
 };
 
 use consign::{
-    Disposition,
+    Disposition, Message,
     administration::{Administration, Counts, Entity, EntitySettings, QueueSettings, unsupported_setting},
     broker::{Acknowledged, Broker, QueueLease, QueueReceiver, QueueSender},
     message::EntityPath,
     time::{Clock, Timestamp},
     transport::{
-        Capabilities, Capability, Delivery, DynTransport, ErrorKind, Lease, Level, ManageError, ReceiveError,
-        ReceiveMode, Receiver, SendError, SettleError, Transport, Unsupported,
+        Batch, Capabilities, Capability, Delivery, DynTransport, ErrorKind, Lease, Level, ManageError, ReceiveError,
+        ReceiveMode, Receiver, SendError, Sender, SettleError, Transport, Unsupported,
     },
 };
 use consign_conformance::{Backend, Boxed, Complaint, Outcome, Suite};
@@ -52,14 +52,37 @@ struct Little {
     lies: bool,
 }
 
+#[derive(Clone)]
+struct PoorSender {
+    inner: QueueSender,
+    capabilities: Capabilities,
+}
+
 struct PoorReceiver {
     inner: QueueReceiver,
+    capabilities: Capabilities,
     lies: bool,
 }
 
 struct PoorLease {
     inner: QueueLease,
     lies: bool,
+}
+
+impl Sender for PoorSender {
+    type Send = <QueueSender as Sender>::Send;
+
+    fn send(&self, message: Message) -> Self::Send {
+        Sender::send(&self.inner, message)
+    }
+
+    fn send_batch(&self, batch: Batch) -> Self::Send {
+        Sender::send_batch(&self.inner, batch)
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
+    }
 }
 
 impl Receiver for PoorReceiver {
@@ -84,6 +107,10 @@ impl Receiver for PoorReceiver {
 
     fn stop(&mut self) {
         self.inner.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 }
 
@@ -115,7 +142,7 @@ impl Lease for PoorLease {
 }
 
 impl Transport for Little {
-    type Sender = QueueSender;
+    type Sender = PoorSender;
     type Lease = PoorLease;
     type Receiver = PoorReceiver;
 
@@ -123,15 +150,15 @@ impl Transport for Little {
         self.capabilities
     }
 
-    async fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
-        self.broker.sender(path)
+    async fn sender(&self, path: &EntityPath) -> Result<PoorSender, SendError> {
+        Ok(PoorSender { inner: self.broker.sender(path)?, capabilities: self.capabilities })
     }
 
     async fn receiver(&self, path: &EntityPath, mode: ReceiveMode) -> Result<PoorReceiver, ReceiveError> {
         match mode {
             ReceiveMode::PeekLock => {
                 let inner = Transport::receiver(&self.broker, path, mode).await?;
-                Ok(PoorReceiver { inner, lies: self.lies })
+                Ok(PoorReceiver { inner, capabilities: self.capabilities, lies: self.lies })
             }
             ReceiveMode::ReceiveAndDelete => Err(Unsupported::new(Capability::ReceiveAndDelete).into()),
         }

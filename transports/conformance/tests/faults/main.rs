@@ -43,5 +43,9 @@ async fn a_broker_that_forgets_completions_is_noticed() {
 #[tokio::test]
 async fn a_broker_that_repeats_is_noticed() {
     let report = report(Some(Lie::Repeats)).await;
-    assert!(!report.is_passed() && report.to_json()["duplicated"].as_u64() > Some(100), "{report}");
+    let figures = report.to_json();
+    println!("faults: {figures}");
+    let figure = |name: &str| figures[name].as_u64().unwrap();
+    // Two copies of a third of them are expected.
+    assert!(!report.is_passed() && figure("duplicated") > figure("accepted") / 4, "{report}");
 }

@@ -47,8 +47,10 @@ pub(crate) enum Lie {
     Repeats,
 }
 
-/// A lie is told once in so many messages.
+/// A lie is told once in so many calls.
 const SELDOM: u64 = 10;
+/// Repeated messages are noticed when they are more than the faults, also where few are sent between two faults.
+const OFTEN: u64 = 3;
 
 pub(crate) struct Toy {
     address: SocketAddr,
@@ -95,8 +97,9 @@ impl Queue {
     fn answer(&self, line: &str, lie: Option<Lie>, locked: &mut Vec<String>) -> String {
         let mut messages = self.messages.lock().unwrap();
         let (call, id) = line.split_once(' ').unwrap_or((line, ""));
-        let is_seldom = self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(SELDOM);
-        let lie = lie.filter(|_| is_seldom);
+        let every = if lie == Some(Lie::Repeats) { OFTEN } else { SELDOM };
+        let is_time = self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(every);
+        let lie = lie.filter(|_| is_time);
         match call {
             "send" if lie == Some(Lie::Loses) => "ok\n".into(),
             "send" => {

@@ -5,10 +5,12 @@ mod sending;
 mod transactions;
 mod transport;
 
+use std::time::Duration;
+
 use consign::{
     message::EntityPath,
     time::{Clock, Timestamp},
-    transport::{DynReceiver, DynTransport, ReceiveError, ReceiveMode, Transport},
+    transport::{Capabilities, Capability, DynReceiver, DynTransport, Level, ReceiveError, ReceiveMode, Transport},
 };
 use consign_conformance::{Backend, Boxed, Outcome, SeparateReceiver, Suite};
 use tokio::time::Instant;
@@ -61,6 +63,62 @@ enum Fault {
     ReceivesNone,
     /// A queue takes twice its size.
     TakesTwice,
+    /// A sender declares no capability.
+    SenderDeclaresNothing,
+    /// A receiver declares no capability.
+    ReceiverDeclaresNothing,
+    /// A settlement that is refused releases its message.
+    ReleasesRefused,
+    /// A message keeps its dead-letter source when it is sent.
+    KeepsSource,
+    /// A message keeps its extensions when it is sent.
+    KeepsExtensions,
+    /// The key of the transfer partition is lost.
+    LosesTransactionKey,
+    /// The priority is lost.
+    LosesPriority,
+    /// An enqueue time that has passed is lost.
+    LosesPassedTime,
+    /// A setting out of its range is at its default.
+    TakesAnySettings,
+    /// Each entity has the default settings.
+    ForgetsSettings,
+    /// Deleting an entity that does not exist succeeds.
+    DeletesNothing,
+    /// A sub-queue can be created.
+    CreatesSubQueues,
+    /// What an open sender sends to a deleted queue is lost.
+    LosesAfterDelete,
+    /// A message of a deleted queue can be settled.
+    SettlesDeleted,
+    /// The dead letter of the last delivery loses a property to its reason.
+    CutsDeath,
+    /// A locked message is also active.
+    CountsLockedTwice,
+    /// Locked dead letters are not counted, but other locked messages are.
+    MissesLockedDeadLetters,
+    /// A delay is accepted, and the message is redelivered at once.
+    DelaysNothing,
+    /// Locked messages need no settlement.
+    NeedsNoSettlement,
+    /// Dead letters do not have the mark of one.
+    ForgetsDeath,
+}
+
+impl Fault {
+    /// What a transport with the fault can do, of what the broker can.
+    fn left(self, of: Capabilities) -> Capabilities {
+        const REFUSED: &[Capability] =
+            &[Capability::TimeToLive, Capability::Scheduling, Capability::Deferral, Capability::ReceiveAndDelete];
+        match self {
+            Self::Refuses | Self::RefusesTooLate => of.with_each(REFUSED, Level::Unsupported),
+            // A consumer then keeps a dead letter that fails again.
+            Self::DelaysNothing | Self::NeedsNoSettlement | Self::ForgetsDeath => {
+                of.with(Capability::Deferral, Level::Unsupported)
+            }
+            _ => of,
+        }
+    }
 }
 
 /// The backend of a transport with a fault.
@@ -110,7 +168,8 @@ impl Backend for Faulty {
 
 /// Returns the outcome of one case.
 async fn outcome(case: &str, fault: Fault) -> Outcome {
-    let report = Suite::new().named(case).run(&Faulty::new(fault)).await;
+    let suite = Suite::new().busy_limit(Duration::from_millis(500));
+    let report = suite.named(case).run(&Faulty::new(fault)).await;
     let ran = report.cases.into_iter().find(|ran| ran.name == case);
     ran.unwrap_or_else(|| panic!("there is no case {case}")).outcome
 }
@@ -158,6 +217,7 @@ async fn a_lost_message_is_noticed() {
     let refused = ["a_text_that_is_too_long_is_refused_and_the_message_is_redelivered"];
     refuse(Fault::LosesRefused, &refused).await;
     refuse(Fault::LosesRefusedDescription, &refused).await;
+    refuse(Fault::ReleasesRefused, &refused).await;
     refuse(Fault::ReceivesNone, &["a_receive_of_no_message_receives_one"]).await;
     let lost = ["a_lost_receiver_s_message_is_redelivered_at_the_latest_when_its_lock_ends"];
     refuse(Fault::LosesWithReceiver, &lost).await;
@@ -195,8 +255,42 @@ async fn a_wrong_administration_is_noticed() {
     let list = ["entities_are_listed_until_they_are_deleted"];
     refuse(Fault::ListsNothing, &list).await;
     refuse(Fault::ListsDeleted, &list).await;
-    refuse(Fault::CountsNothing, &["messages_that_wait_are_counted", "dead_letters_are_counted"]).await;
+    let counts = ["messages_that_wait_are_counted", "dead_letters_are_counted"];
+    refuse(Fault::CountsNothing, &counts).await;
+    refuse(Fault::CountsLockedTwice, &counts).await;
+    refuse(Fault::MissesLockedDeadLetters, &counts[1..]).await;
     refuse(Fault::TakesTwice, &["a_full_queue_refuses"]).await;
+}
+
+/// Rules: K-40, K-46, K-47.
+#[tokio::test(start_paused = true)]
+async fn a_wrong_entity_is_noticed() {
+    refuse(Fault::TakesAnySettings, &["settings_out_of_their_range_are_refused"]).await;
+    refuse(Fault::ForgetsSettings, &["the_settings_of_an_entity_are_those_that_it_was_declared_with"]).await;
+    refuse(Fault::DeletesNothing, &["an_entity_that_does_not_exist_is_not_deleted"]).await;
+    refuse(Fault::CreatesSubQueues, &["a_sub_queue_is_not_created"]).await;
+    refuse(Fault::LosesAfterDelete, &["an_open_sender_does_not_lose_messages_when_its_queue_is_deleted"]).await;
+    refuse(Fault::SettlesDeleted, &["a_message_of_a_deleted_queue_is_not_settled"]).await;
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn a_capability_that_a_sender_or_a_receiver_does_not_declare_is_noticed() {
+    let case = ["a_sender_and_a_receiver_have_the_capabilities_of_their_transport"];
+    refuse(Fault::SenderDeclaresNothing, &case).await;
+    refuse(Fault::ReceiverDeclaresNothing, &case).await;
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn a_transport_that_redelivers_without_an_end_is_noticed() {
+    let cases = ["a_dead_letter_that_cannot_be_decoded_again_stays", "a_dead_letter_whose_handler_fails_again_stays"];
+    for fault in [Fault::DelaysNothing, Fault::NeedsNoSettlement, Fault::ForgetsDeath] {
+        refuse(fault, &cases).await;
+        let without_end = outcome(cases[1], fault).await;
+        let why = "it did not end within 500ms of real time: it never waits";
+        assert!(matches!(&without_end, Outcome::Failed(failure) if failure.why() == why), "{fault:?}: {without_end:?}");
+    }
 }
 
 /// Rules: K-40.
@@ -211,6 +305,7 @@ async fn a_settlement_that_is_refused_for_its_size_is_noticed() {
         "a_dead_letter_whose_changes_are_too_large_stays_as_it_was_when_it_is_abandoned",
     ];
     refuse(Fault::RefusesOutgrown, &cases).await;
+    refuse(Fault::CutsDeath, &["a_message_with_full_properties_is_dead_lettered_after_its_last_delivery"]).await;
 }
 
 /// Rules: K-40.
@@ -224,6 +319,11 @@ async fn a_transaction_without_an_end_is_noticed() {
 /// Rules: K-40.
 #[tokio::test(start_paused = true)]
 async fn a_wrong_sender_is_noticed() {
-    refuse(Fault::KeepsNumbers, &["properties_of_a_received_message_are_not_sent_again"]).await;
+    for fault in [Fault::KeepsNumbers, Fault::KeepsSource, Fault::KeepsExtensions] {
+        refuse(fault, &["properties_of_a_received_message_are_not_sent_again"]).await;
+    }
+    refuse(Fault::LosesTransactionKey, &["properties_of_the_sender_are_received"]).await;
+    refuse(Fault::LosesPriority, &["pass_through_fields_are_received"]).await;
+    refuse(Fault::LosesPassedTime, &["an_enqueue_time_that_has_passed_means_now"]).await;
     refuse(Fault::SendsOneByOne, &["sends_at_the_same_time_are_all_stored"]).await;
 }

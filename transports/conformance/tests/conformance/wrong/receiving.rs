@@ -11,11 +11,11 @@ use consign::{
     Disposition, Message,
     broker::{QueueLease, SessionAcceptor, SessionReceiver},
     message::limits,
-    settlement::DeadLetter,
+    settlement::{Changes, DeadLetter},
     time::Timestamp,
     transport::{
-        AcceptSession, BoxFuture, Capability, Delivery, ErrorKind, Lease, ReceiveError, Receiver, Session,
-        SessionSource, SettleError, Unsupported,
+        AcceptSession, BoxFuture, Capabilities, Capability, Delivery, ErrorKind, Lease, ReceiveError, Receiver,
+        Session, SessionSource, SettleError, Unsupported,
     },
 };
 
@@ -52,16 +52,40 @@ impl<R> WrongReceiver<R> {
         Self { inner, fault, kept, first: None }
     }
 
-    /// Returns the message with the number that it was sent with.
-    fn numbered(&self, message: Message) -> Message {
-        let kept = message.message_id().and_then(|id| self.kept.lock().get(id).copied());
-        match (kept, message.received().copied()) {
-            (Some(number), Some(mut received)) => {
-                received.sequence_number = number;
-                message.with_received(received)
+    /// Returns the message as a transport with the fault delivers it.
+    fn changed(&self, mut message: Message) -> Message {
+        let kept = message.message_id().and_then(|id| self.kept.lock().get(id).cloned());
+        let received = message.received().copied();
+        match (self.fault, kept, received) {
+            (Fault::KeepsNumbers, Some(kept), Some(mut received)) => {
+                received.sequence_number =
+                    kept.received().map_or(received.sequence_number, |kept| kept.sequence_number);
+                return message.with_received(received);
             }
-            _ => message,
+            (Fault::KeepsSource, Some(kept), _) => {
+                return match kept.dead_letter_source() {
+                    Some(source) => message.with_dead_letter_source(source),
+                    None => message,
+                };
+            }
+            (Fault::KeepsExtensions, Some(kept), _) => *message.extensions_mut() = kept.extensions().clone(),
+            (Fault::LosesTransactionKey, ..) => {
+                message.properties_mut().clear_transaction_partition_key();
+            }
+            (Fault::LosesPassedTime, ..) => {
+                message.properties_mut().clear_scheduled_enqueue_time();
+            }
+            (Fault::LosesPriority, ..) => message.properties_mut().pass_through_mut().priority = None,
+            (Fault::CutsDeath, ..) if message.dead_letter_reason() == Some("MaxDeliveryCountExceeded") => {
+                message.properties_mut().application_properties_mut().remove("k");
+            }
+            (Fault::ForgetsDeath, _, Some(mut received)) => {
+                received.dead_lettered = false;
+                return message.with_received(received);
+            }
+            _ => {}
         }
+        message
     }
 }
 
@@ -81,7 +105,7 @@ impl<R: Receiver<Lease = QueueLease>> Receiver for WrongReceiver<R> {
         let polled = poll_as(fault, &mut self.first, cx, |cx| inner.poll_receive(cx, max, &mut received));
         out.extend(received.into_iter().map(|Delivery { message, lease }| Delivery {
             lease: WrongLease::new(lease, fault, message.clone()),
-            message: self.numbered(message),
+            message: self.changed(message),
         }));
         polled
     }
@@ -89,6 +113,13 @@ impl<R: Receiver<Lease = QueueLease>> Receiver for WrongReceiver<R> {
     fn stop(&mut self) {
         self.first = None;
         self.inner.stop();
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        match self.fault {
+            Fault::ReceiverDeclaresNothing => Capabilities::none(),
+            fault => fault.left(self.inner.capabilities()),
+        }
     }
 }
 
@@ -103,11 +134,13 @@ impl WrongLease {
         Self { inner, fault, message }
     }
 
-    /// Whether the message is lost when this dead letter is refused.
+    /// Whether the message is lost or released when this dead letter is refused.
     fn loses(&self, dead_letter: &DeadLetter) -> bool {
         let is_long = |text: &str| text.len() > limits::DEAD_LETTER_TEXT;
         match self.fault {
-            Fault::LosesRefused => is_long(dead_letter.reason.as_str()) || is_long(&dead_letter.description),
+            Fault::LosesRefused | Fault::ReleasesRefused => {
+                is_long(dead_letter.reason.as_str()) || is_long(&dead_letter.description)
+            }
             Fault::LosesRefusedDescription => is_long(&dead_letter.description),
             _ => false,
         }
@@ -139,6 +172,10 @@ impl Lease for WrongLease {
     fn settle(self, disposition: Disposition) -> Self::Settle {
         match disposition {
             Disposition::DeadLetter(dead_letter) if self.loses(&dead_letter) => {
+                if self.fault == Fault::ReleasesRefused {
+                    let released = Lease::release(self.inner);
+                    return Box::pin(async { released.await.and(Err(SettleError::new(ErrorKind::InvalidArgument))) });
+                }
                 self.refuse(Disposition::Complete, SettleError::new(ErrorKind::InvalidArgument))
             }
             Disposition::Defer(_) if self.fault == Fault::Refuses => {
@@ -149,6 +186,10 @@ impl Lease for WrongLease {
             }
             outgrown if self.fault == Fault::RefusesOutgrown && self.outgrows(&outgrown) => {
                 self.refuse(Disposition::ABANDON, SettleError::new(ErrorKind::InvalidArgument))
+            }
+            disposition if self.fault == Fault::SettlesDeleted => {
+                let settled = self.inner.settle(disposition);
+                Box::pin(async { settled.await.or(Ok(())) })
             }
             disposition => Box::pin(self.inner.settle(disposition)),
         }
@@ -161,12 +202,17 @@ impl Lease for WrongLease {
         Box::pin(Lease::release(self.inner))
     }
 
+    fn abandon_after(self, changes: Changes, _: Duration) -> Result<Self::Settle, Self> {
+        if self.fault == Fault::DelaysNothing { Ok(self.settle(Disposition::Abandon(changes))) } else { Err(self) }
+    }
+
     fn renew(&self) -> Self::Renew {
         Lease::renew(&self.inner)
     }
 
     fn lock_duration(&self) -> Option<Duration> {
-        Lease::lock_duration(&self.inner)
+        // A consumer would renew the lock that it need not settle.
+        if self.fault == Fault::NeedsNoSettlement { None } else { Lease::lock_duration(&self.inner) }
     }
 }
 

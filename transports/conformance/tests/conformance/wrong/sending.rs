@@ -5,16 +5,15 @@ use std::{collections::HashMap, sync::Arc};
 use consign::{
     Message,
     broker::QueueSender,
-    message::SequenceNumber,
-    transport::{Batch, BoxFuture, Capability, SendError, Sender, Unsupported},
+    transport::{Batch, BoxFuture, Capabilities, Capability, ErrorKind, SendError, Sender, Unsupported},
 };
 use parking_lot::Mutex;
 use tokio::{sync, task};
 
 use super::Fault;
 
-/// The numbers that messages had when they were sent, by MessageId.
-pub(super) type Kept = Arc<Mutex<HashMap<String, SequenceNumber>>>;
+/// Received messages that were sent, by MessageId.
+pub(super) type Kept = Arc<Mutex<HashMap<String, Message>>>;
 
 #[derive(Clone)]
 pub(super) struct WrongSender {
@@ -54,15 +53,31 @@ impl Sender for WrongSender {
                     inner.send_batch(batch).await
                 })
             }
-            (Fault::KeepsNumbers, _) => {
+            (Fault::KeepsNumbers | Fault::KeepsSource | Fault::KeepsExtensions, _) => {
                 for message in batch.messages() {
-                    if let (Some(id), Some(received)) = (message.message_id(), message.received()) {
-                        self.kept.lock().insert(id.into(), received.sequence_number);
+                    if let (Some(id), Some(_)) = (message.message_id(), message.received()) {
+                        self.kept.lock().insert(id.into(), message.clone());
                     }
                 }
                 Box::pin(self.inner.send_batch(batch))
             }
+            (Fault::LosesAfterDelete, _) => {
+                let sent = self.inner.send_batch(batch);
+                Box::pin(async move {
+                    match sent.await {
+                        Err(error) if error.kind() == ErrorKind::EntityNotFound => Ok(()),
+                        sent => sent,
+                    }
+                })
+            }
             _ => Box::pin(self.inner.send_batch(batch)),
+        }
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        match self.fault {
+            Fault::SenderDeclaresNothing => Capabilities::none(),
+            fault => fault.left(self.inner.capabilities()),
         }
     }
 }

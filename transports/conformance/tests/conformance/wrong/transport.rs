@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use consign::{
     Message,
-    administration::{Administration, Counts, Entity, EntityKind, EntitySettings},
+    administration::{Administration, Counts, Entity, EntityKind, EntitySettings, QueueSettings},
     broker::{Broker, QueueReceiver},
     message::{EntityPath, SequenceNumber},
     time::Timestamp,
     transport::{
-        Capabilities, Capability, Delivery, DynTransport, ErrorKind, Level, ManageError, ReceiveDeferred, ReceiveError,
+        Capabilities, Capability, Delivery, DynTransport, ErrorKind, ManageError, ReceiveDeferred, ReceiveError,
         ReceiveMode, ReceiverExt, ScheduleMessages, SendError, Sessions, TransactionError, Transactions, Transport,
         Unsupported,
     },
@@ -41,6 +41,20 @@ impl Wrong {
     }
 }
 
+impl Wrong {
+    /// Returns the settings of an entity that is created. `None` if it is not.
+    fn changed(&self, path: &EntityPath, settings: &EntitySettings) -> Option<EntitySettings> {
+        match (self.fault, settings) {
+            (Fault::TakesTwice, EntitySettings::Queue(queue)) => {
+                Some(queue.clone().max_size(queue.max_size * 2).into())
+            }
+            (Fault::TakesAnySettings, settings) if settings.check().is_err() => Some(QueueSettings::default().into()),
+            (Fault::CreatesSubQueues, _) if path.is_sub_queue() => None,
+            _ => Some(settings.clone()),
+        }
+    }
+}
+
 impl From<Wrong> for DynTransport {
     fn from(wrong: Wrong) -> Self {
         Self::builder(wrong).administration().schedule().receive_deferred().sessions().transactions().build()
@@ -53,12 +67,7 @@ impl Transport for Wrong {
     type Receiver = WrongReceiver<QueueReceiver>;
 
     fn capabilities(&self) -> Capabilities {
-        const REFUSED: &[Capability] =
-            &[Capability::TimeToLive, Capability::Scheduling, Capability::Deferral, Capability::ReceiveAndDelete];
-        match self.fault {
-            Fault::Refuses | Fault::RefusesTooLate => self.broker.capabilities().with_each(REFUSED, Level::Unsupported),
-            _ => self.broker.capabilities(),
-        }
+        self.fault.left(self.broker.capabilities())
     }
 
     async fn sender(&self, path: &EntityPath) -> Result<WrongSender, SendError> {
@@ -138,17 +147,17 @@ impl Transactions for Wrong {
 
 impl Administration for Wrong {
     async fn create(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
-        match settings {
-            EntitySettings::Queue(queue) if self.fault == Fault::TakesTwice => {
-                let twice = queue.clone().max_size(queue.max_size * 2);
-                self.broker.create(path, &twice.into()).await
-            }
-            settings => self.broker.create(path, settings).await,
+        match self.changed(path, settings) {
+            Some(settings) => self.broker.create(path, &settings).await,
+            None => Ok(()),
         }
     }
 
     async fn declare(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
-        self.broker.declare(path, settings).await
+        match self.changed(path, settings) {
+            Some(settings) => self.broker.declare(path, &settings).await,
+            None => Ok(()),
+        }
     }
 
     async fn update(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
@@ -157,11 +166,17 @@ impl Administration for Wrong {
 
     async fn delete(&self, path: &EntityPath) -> Result<(), ManageError> {
         self.deleted.lock().await.push(path.clone());
-        Administration::delete(&self.broker, path).await
+        match Administration::delete(&self.broker, path).await {
+            Err(_) if self.fault == Fault::DeletesNothing => Ok(()),
+            deleted => deleted,
+        }
     }
 
     async fn settings(&self, path: &EntityPath) -> Result<EntitySettings, ManageError> {
-        Administration::settings(&self.broker, path).await
+        match Administration::settings(&self.broker, path).await {
+            Ok(_) if self.fault == Fault::ForgetsSettings => Ok(QueueSettings::default().into()),
+            settings => settings,
+        }
     }
 
     async fn list(&self) -> Result<Vec<Entity>, ManageError> {
@@ -178,9 +193,16 @@ impl Administration for Wrong {
     }
 
     async fn counts(&self, path: &EntityPath) -> Result<Counts, ManageError> {
+        let mut counts = Administration::counts(&self.broker, path).await?;
         match self.fault {
-            Fault::CountsNothing => Ok(Counts::default()),
-            _ => Administration::counts(&self.broker, path).await,
+            Fault::CountsNothing => return Ok(Counts::default()),
+            Fault::CountsLockedTwice => counts.active += counts.locked,
+            Fault::MissesLockedDeadLetters if !path.is_sub_queue() => {
+                let dead_letters = Administration::counts(&self.broker, &path.dead_letter()).await?;
+                counts.dead_lettered -= dead_letters.locked;
+            }
+            _ => {}
         }
+        Ok(counts)
     }
 }
