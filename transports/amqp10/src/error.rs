@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt, sync::Arc};
 use consign_amqp::{
     client,
     engine::{CommandError, Reason, Violation},
-    types,
+    types::{self, SaslCode},
 };
 use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 
@@ -105,7 +105,7 @@ fn kind(error: &client::Error) -> ErrorKind {
         // Nothing was sent.
         client::Error::TimedOut { waiting_for: "credit", .. } => ErrorKind::ServiceBusy,
         client::Error::TimedOut { .. } => ErrorKind::ServiceTimeout,
-        client::Error::Closed(Reason::SaslRefused(_)) => ErrorKind::Unauthorized,
+        client::Error::Closed(Reason::SaslRefused(code)) => refusal(*code),
         client::Error::Closed(_) => match error.reported().map(kind_of) {
             Some(kind @ (ErrorKind::Unauthorized | ErrorKind::EntityNotFound)) => kind,
             _ => ErrorKind::CommunicationProblem,
@@ -123,6 +123,15 @@ fn kind(error: &client::Error) -> ErrorKind {
         client::Error::Command(CommandError::Encode(_)) => ErrorKind::Serialization,
         client::Error::Command(CommandError::TooManySessions | CommandError::TooManyLinks) => ErrorKind::Throttled,
         _ => ErrorKind::CommunicationProblem,
+    }
+}
+
+/// The kind of a SASL code. The credentials were not checked unless the code is about them.
+fn refusal(code: SaslCode) -> ErrorKind {
+    match code {
+        SaslCode::Ok | SaslCode::Auth => ErrorKind::Unauthorized,
+        SaslCode::Sys | SaslCode::SysTemp => ErrorKind::CommunicationProblem,
+        SaslCode::SysPerm => ErrorKind::InvalidOperation,
     }
 }
 

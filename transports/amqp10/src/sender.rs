@@ -55,6 +55,13 @@ impl Open {
         let is_unguarded = self.guard.as_ref().is_some_and(|guard| guard.ended().is_some());
         self.connection.is_closed() || self.link.ended().is_some() || is_unguarded || is_silent
     }
+
+    /// Refuses a message that is larger than the broker accepts.
+    fn check_size(&self, encoded: &Bytes) -> Result<(), Failure> {
+        let (bytes, limit) = (encoded.len(), self.link.peer().max_message_size);
+        let Some(limit) = limit.filter(|limit| *limit > 0 && *limit < bytes as u64) else { return Ok(()) };
+        Err(Failure::new(ErrorKind::MessageSizeExceeded, format!("{bytes} bytes; the limit is {limit}")))
+    }
 }
 
 impl std::fmt::Debug for Amqp10Sender {
@@ -133,6 +140,7 @@ impl Shared {
     }
 
     async fn send(&self, open: &Open, encoded: Bytes) -> Result<(), Failure> {
+        open.check_size(&encoded)?;
         let sending = open.link.begin_with(OutboundDelivery::default(), &[encoded]).await.map_err(Failure::unsent)?;
         match sending.wait().await.map_err(Failure::unanswered)? {
             None | Some(DeliveryState::Accepted(_)) => Ok(()),
@@ -228,6 +236,7 @@ impl PresettledSender for Amqp10Sender {
                 let (_, encoded) = prepared?;
                 let delivery = OutboundDelivery { settled: true, ..OutboundDelivery::default() };
                 let open = shared.open().await?;
+                open.check_size(&encoded)?;
                 open.link.send_with(delivery, &[encoded]).await.map_err(Failure::from)?;
                 Ok::<_, SendError>(())
             };

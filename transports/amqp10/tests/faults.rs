@@ -22,11 +22,20 @@ use crate::support::{
     rabbitmq::RabbitMqQueues,
 };
 
-async fn connect<Q: Queues>(address: SocketAddr, login: &str, queues: Q) -> Result<DynTransport, Failure> {
-    let options = Amqp10::options()
-        .timeout(Duration::from_secs(2))
-        .idle_timeout(Duration::from_secs(2))
-        .backoff(Duration::from_millis(50), Duration::from_millis(500));
+async fn connect<S: Server>(
+    server: &S,
+    address: SocketAddr,
+    login: &str,
+    queues: impl Queues,
+) -> Result<DynTransport, Failure> {
+    let mut options = Amqp10::options();
+    // Only a connection with faults needs to notice them soon.
+    if address != server.address() {
+        options = options
+            .timeout(server.deadline())
+            .idle_timeout(Duration::from_secs(2))
+            .backoff(Duration::from_millis(50), Duration::from_millis(500));
+    }
     Ok(Managed::new(options.connect(&format!("amqp10://{login}{address}")).await?, queues).ignoring_settings().into())
 }
 
@@ -42,7 +51,7 @@ impl Server for OnProton {
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<DynTransport, Failure> {
-        connect(address, "", self.0.queues()).await
+        connect(self, address, "", self.0.queues()).await
     }
 
     /// AMQP 1.0 has no setting for the size.
@@ -69,7 +78,7 @@ impl Server for OnRabbitMq {
     }
 
     async fn connect(&self, address: SocketAddr) -> Result<DynTransport, Failure> {
-        connect(address, "guest:guest@", RabbitMqQueues::connect(&self.0.url()).await).await
+        connect(self, address, "guest:guest@", RabbitMqQueues::connect(&self.0.url()).await).await
     }
 
     /// The plugin does not answer a message that a full queue refuses.

@@ -9,16 +9,11 @@ use consign::{
 };
 use consign_amqp10::{Amqp10, Sasl, connector};
 
-use crate::support::{
-    certificates,
-    managed::Queues,
-    node::{Node, free_port},
-    rabbitmq::RabbitMqQueues,
-};
+use crate::support::{certificates, managed::Queues, node::Node, rabbitmq::RabbitMqQueues};
 
-/// Starts a server that has TLS on a port, with more lines of configuration. The files of the client are those of a `name`.
-async fn start(port: u16, name: &str, verify: &str) -> Option<Node> {
-    let node = Node::start_with(|folder| {
+/// Starts a server that has TLS on its further port, with more lines of configuration. The files of the client are those of a `name`.
+async fn start(name: &str, verify: &str) -> Option<Node> {
+    let node = Node::start_with(|folder, port| {
         certificates::server(folder);
         certificates::client(folder, name);
         let at = |name| folder.join(name).display().to_string();
@@ -36,9 +31,8 @@ async fn start(port: u16, name: &str, verify: &str) -> Option<Node> {
 /// Rules: A-68.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn amqps10_is_encrypted_and_checks_the_certificate() {
-    let port = free_port();
-    let Some(node) = start(port, "guest", "ssl_options.verify = verify_none\n").await else { return };
-    let url = format!("amqps10://guest:guest@localhost:{port}");
+    let Some(node) = start("guest", "ssl_options.verify = verify_none\n").await else { return };
+    let url = format!("amqps10://guest:guest@localhost:{}", node.further_port());
     let error = Amqp10::connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
 
@@ -60,12 +54,11 @@ async fn amqps10_is_encrypted_and_checks_the_certificate() {
 /// Rules: K-287.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rabbitmq_authenticates_by_the_client_certificate() {
-    let port = free_port();
     let external = "ssl_options.verify = verify_peer\nssl_options.fail_if_no_peer_cert = true\n\
                     auth_mechanisms.1 = PLAIN\nauth_mechanisms.2 = EXTERNAL\nssl_cert_login_from = common_name\n";
-    let Some(node) = start(port, "guest", external).await else { return };
+    let Some(node) = start("guest", external).await else { return };
     let read = |name| certificates::read(node.folder(), name);
-    let url = format!("amqps10://localhost:{port}");
+    let url = format!("amqps10://localhost:{}", node.further_port());
     let options = || Amqp10::options().certificates(read("server.pem")).sasl(Sasl::External);
     let error = options().connect(&url).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");

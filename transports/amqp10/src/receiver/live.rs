@@ -1,7 +1,7 @@
 //! The attached link of a receiver.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -177,12 +177,14 @@ const TOO_MANY: &str =
     "too many messages that cannot be decoded are not settled: no message is received until one of them is";
 
 impl Origin {
-    /// Decodes a delivery. One that is not a message is dead-lettered. Where it cannot be, it is delivered as bytes.
+    /// Decodes a delivery. One that is not a message is dead-lettered. Where it cannot be, or the caller browses, it is
+    /// delivered as bytes.
     fn deliver(self: &Arc<Self>, raw: engine::Delivery) -> Option<Delivery<Amqp10Lease>> {
         let source = &self.source;
         let encoded = raw.payload.into_bytes();
         let (mut message, facts, unreadable) = wire::read(encoded.clone());
-        let is_dead_lettered = source.place == Place::Entity && !raw.settled;
+        let only_browses = source.only_browses.load(Ordering::Acquire);
+        let is_dead_lettered = source.place == Place::Entity && !raw.settled && !only_browses;
         if let Some(error) = unreadable.as_ref().filter(|_| !is_dead_lettered) {
             log::failed(&source.path, "a message cannot be decoded: it is delivered as bytes", error);
         }

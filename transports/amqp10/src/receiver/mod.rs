@@ -234,6 +234,10 @@ impl Receiver for Amqp10Receiver {
         Poll::Ready(())
     }
 
+    fn browse_only(&mut self) {
+        self.source.only_browses.store(true, Ordering::Release);
+    }
+
     fn capabilities(&self) -> Capabilities {
         self.source.core.capabilities()
     }

@@ -197,6 +197,12 @@ fn not_begun(error: client::Error) -> SettleError {
     if has_ended(&error) { lost() } else { Failure::from(error).into() }
 }
 
+/// The error of a settlement that the broker refuses, with its reason.
+fn refused(error: &Error) -> SettleError {
+    let refused = SettleError::from_condition(error.condition.as_str().to_owned());
+    refused.with_detail(Failure::rejected(Some(error)).to_string())
+}
+
 impl Origin {
     /// Reads the broker's answer to a settlement.
     pub(super) fn confirmed(
@@ -206,10 +212,10 @@ impl Origin {
     ) -> Result<(), SettleError> {
         match answer {
             Ok(Some(DeliveryState::Rejected(rejected))) if !matches!(reported, DeliveryState::Rejected(_)) => {
-                Err(match rejected.error.as_ref() {
-                    Some(error) => SettleError::from_condition(error.condition.as_str().to_owned()),
-                    None => lost(),
-                })
+                Err(rejected.error.as_ref().map_or_else(lost, refused))
+            }
+            Ok(Some(state)) if state.is_return_instead_of(reported) => {
+                Err(SettleError::new(ErrorKind::MessageLockLost).with_detail("the broker has taken the message back"))
             }
             Ok(_) => Ok(()),
             // The broker had settled the delivery before.

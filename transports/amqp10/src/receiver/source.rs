@@ -1,6 +1,6 @@
 //! Where a receiver receives from.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, atomic::AtomicBool};
 
 use consign_amqp::client::Settler;
 use consign_core::{
@@ -37,6 +37,8 @@ pub(crate) struct Source {
     dead_letters: OnceLock<Amqp10Sender>,
     again: OnceLock<Amqp10Sender>,
     pub(super) refused: Refused,
+    /// Whether the caller browses messages and releases all of them.
+    pub(super) only_browses: AtomicBool,
 }
 
 /// What the leases of a link share.
@@ -62,6 +64,7 @@ impl Source {
             dead_letters: OnceLock::new(),
             again: OnceLock::new(),
             refused: Refused::default(),
+            only_browses: AtomicBool::new(false),
         }
     }
 

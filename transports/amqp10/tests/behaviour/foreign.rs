@@ -3,9 +3,11 @@
 use std::{collections::HashSet, future::poll_fn, task::Poll, time::Duration};
 
 use consign::{
+    Message,
+    dead_letters::UnderLocks,
     message::{EntityPath, PassThrough, PropertyValue, Value as CoreValue},
     settlement::{DeadLetter, DeadLetterReason},
-    transport::{Receiver, ReceiverExt},
+    transport::{DynTransport, ReceiveMode, Receiver, ReceiverExt, Transport},
 };
 use consign_amqp::{
     client::{Connection, Options},
@@ -160,6 +162,34 @@ async fn what_is_not_a_message_is_delivered_as_bytes_where_it_cannot_be_dead_let
     }
     let warned = lines.of("consign::amqp10");
     assert!(!warned.is_empty() && warned[0].contains("delivered as bytes"), "{warned:?}");
+}
+
+/// `consign peek`, `consign export` and the web UI list by this.
+///
+/// Rules: K-283.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_not_a_message_stays_in_the_queue_that_is_listed() {
+    let Some(bench) = Bench::new().await else { return };
+    let malformed = b"\x00\x53\x7f\x40".to_vec();
+    send(&bench, malformed.clone()).await;
+    bench.send(["next"]).await;
+    let transport = DynTransport::from(bench.amqp.clone());
+    for _ in 0..2 {
+        let receiver = transport.receiver(&bench.queue, ReceiveMode::PeekLock).await.unwrap();
+        let mut listed = Vec::new();
+        let mut each = |message: Message| {
+            listed.push(message.payload().unwrap_or_default().to_vec());
+            2_usize.saturating_sub(listed.len())
+        };
+        let list = UnderLocks { operation: SOON, expected: Some(2) };
+        timeout(SOON, list.list(receiver, 2, std::future::pending(), &mut each)).await.unwrap().unwrap();
+        assert!(listed[0].ends_with(&malformed) && listed[1] == b"next", "{listed:?}");
+    }
+    // A receiver that may settle it dead-letters it.
+    let next = timeout(SOON, bench.receiver().await.receive()).await.unwrap().unwrap();
+    assert_eq!(text(&next.message), "next");
+    let dead = super::receiver(&bench.amqp, &bench.queue.dead_letter()).await.receive().await.unwrap();
+    assert_eq!(dead.message.dead_letter_reason(), Some("MalformedMessage"));
 }
 
 /// A broker without a dead-letter address redelivers the message, with its count, after a pause.

@@ -7,8 +7,10 @@ use consign::{
     transport::{Delivery, ErrorKind, ReceiveMode, ReceiverExt, Sender, Transport},
 };
 use consign_amqp::{
-    engine::{self, CommandError, Event},
-    types::{Accepted, Error, Role},
+    codec,
+    engine::{self, CommandError, Event, OutboundDelivery},
+    message::{Body, Sections},
+    types::{Accepted, Error, Role, SaslCode},
     value::Symbol,
 };
 use consign_amqp10::{Amqp10, Options};
@@ -43,6 +45,9 @@ async fn a_lease_of_a_lost_connection_settles_nothing() {
     let mut other = bench.receiver().await;
     let again = timeout(SOON, other.receive()).await.unwrap().unwrap();
     assert_eq!((text(&again.message), count(&again.message)), ("a", 1));
+    // The client opens the next link on another connection when it knows that the first one has ended.
+    let knows = async { while amqp.sender(&bench.queue).await.is_err() {} };
+    timeout(SOON, knows).await.unwrap();
     let [a, b, c, d] = held.try_into().unwrap();
     assert_eq!(a.complete().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
     assert_eq!(b.lease_released().await.unwrap_err().kind(), ErrorKind::MessageLockLost);
@@ -209,7 +214,7 @@ async fn a_waiting_receive_survives_a_server_that_is_away_for_a_while() {
 async fn a_waiting_receive_fails_if_no_connection_is_opened_within_the_timeout() {
     let Some(bench) = Bench::new().await else { return };
     let proxy = Proxy::to(bench.proton.socket()).await.unwrap();
-    let options = options().timeout(Duration::from_secs(3));
+    let options = options().timeout(Duration::from_secs(5));
     let amqp = options.connect(&format!("amqp10://{}", proxy.address())).await.unwrap();
     let mut waiting = receiver(&amqp, &bench.queue).await;
     proxy.refuse(true);
@@ -253,4 +258,55 @@ async fn the_next_host_is_tried_when_one_ends_each_connection_at_its_first_sessi
         }
         assert!(attempt < 20, "the second server is not tried");
     }
+}
+
+/// Rules: A-50.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_system_error_of_the_server_is_not_one_of_the_credentials() {
+    for (code, kind, retryable) in [
+        (SaslCode::Auth, ErrorKind::Unauthorized, false),
+        (SaslCode::Sys, ErrorKind::CommunicationProblem, true),
+        (SaslCode::SysPerm, ErrorKind::InvalidOperation, false),
+        (SaslCode::SysTemp, ErrorKind::CommunicationProblem, true),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("amqp10://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            stub::serve_if(stream, code, |_, _| Ok(())).await;
+        });
+        let error = timeout(SOON, options().connect(&url)).await.unwrap().unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{error:?}");
+        assert_eq!(error.to_string().contains("refused the credentials"), code == SaslCode::Auth, "{error}");
+    }
+}
+
+/// The first connection ends at the receive. The second is refused with a transient error, and the third delivers.
+///
+/// Rules: A-50, K-270.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_receive_survives_a_transient_error_of_the_authentication() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("amqp10://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        for number in 0.. {
+            let (stream, _) = listener.accept().await.unwrap();
+            let code = if number == 1 { SaslCode::SysTemp } else { SaslCode::Ok };
+            tokio::spawn(stub::serve_if(stream, code, move |engine, event| match event {
+                Event::AttachRequested { link, attach } => stub::accept(engine, link, *attach),
+                Event::CreditChanged { .. } if number == 0 => {
+                    engine.close(Some(Error::new(Symbol::from_static("amqp:connection:forced"), "maintenance")))
+                }
+                Event::CreditChanged { link, credit: 1.., .. } => {
+                    let message = Sections { body: Body::Data(vec![b"a".to_vec().into()]), ..Sections::default() };
+                    engine.send(link, OutboundDelivery::default(), &[codec::encode(&message).unwrap()]).map(drop)
+                }
+                _ => Ok(()),
+            }));
+        }
+    });
+    let amqp = options().connect(&url).await.unwrap();
+    let mut waiting = receiver(&amqp, &super::EntityPath::new("orders").unwrap()).await;
+    let delivery = timeout(SOON, waiting.receive()).await.unwrap().unwrap();
+    assert_eq!(text(&delivery.message), "a");
 }

@@ -13,6 +13,7 @@ mod plugin;
 mod receiving;
 mod replies;
 mod sending;
+mod settling;
 mod stub;
 mod too_large;
 mod urls;

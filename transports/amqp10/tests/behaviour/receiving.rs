@@ -19,6 +19,8 @@ async fn next(bench: &Bench) -> String {
     let mut other = bench.receiver().await;
     let delivery = timeout(SOON, other.receive()).await.unwrap().unwrap();
     let body = text(&delivery.message).to_owned();
+    // With credit it would get what it releases.
+    timeout(SOON, other.stopped()).await.unwrap();
     delivery.lease.release().await.unwrap();
     body
 }

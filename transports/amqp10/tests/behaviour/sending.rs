@@ -1,7 +1,10 @@
 //! Sends.
 
 use std::{
+    future::poll_fn,
+    pin::pin,
     sync::{Arc, OnceLock},
+    task::Poll,
     time::Duration,
 };
 
@@ -150,20 +153,26 @@ async fn sent(
     sent_by(credit, on_attach, on_delivery, || {}).await
 }
 
-/// As `sent`, and calls `before` just before it sends.
+/// As `sent`, and calls `begun` when the send has begun.
 async fn sent_by(
     credit: u32,
     on_attach: impl FnMut(&Commands, LinkId) + Send + 'static,
     on_delivery: impl FnMut(&mut engine::Connection, Delivery) -> Result<(), engine::CommandError> + Send + 'static,
-    before: impl FnOnce(),
+    begun: impl FnOnce(),
 ) -> SendError {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("amqp10://{}", listener.local_addr().unwrap());
     tokio::spawn(serve(listener, credit, on_attach, on_delivery));
     let amqp = Amqp10::connect(&url).await.unwrap();
     let sender = amqp.sender(&super::EntityPath::new("orders").unwrap()).await.unwrap();
-    before();
-    timeout(SOON, sender.send(Message::new("a"))).await.unwrap().unwrap_err()
+    let mut sending = pin!(sender.send(Message::new("a")));
+    let polled = poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await;
+    begun();
+    let sent = match polled {
+        Poll::Ready(sent) => sent,
+        Poll::Pending => timeout(SOON, sending).await.unwrap(),
+    };
+    sent.unwrap_err()
 }
 
 /// Rules: K-272.
@@ -174,9 +183,8 @@ async fn a_send_that_waits_for_credit_when_its_link_ends_is_certainly_not_sent()
     let detach = move |commands: &Commands, link: LinkId| {
         let (commands, begun) = (commands.clone(), Arc::clone(&begun));
         tokio::spawn(async move {
+            // The send waits for credit then.
             begun.notified().await;
-            // The send waits by then, or finds that the link has ended.
-            tokio::time::sleep(Duration::from_millis(200)).await;
             let forced = Error::new(Symbol::from_static("amqp:link:detach-forced"), "maintenance");
             commands.run(|engine| engine.detach(link, true, Some(forced))).unwrap();
         });
@@ -215,10 +223,10 @@ async fn a_link_on_which_no_transfer_is_answered_is_left() {
         }
         engine.settle(delivery.link, [delivery.id], Some(&Accepted {}.into()), true).map(drop)
     }));
-    let amqp = Amqp10::options().timeout(Duration::from_secs(2)).connect(&url).await.unwrap();
+    let amqp = Amqp10::options().timeout(Duration::from_secs(5)).connect(&url).await.unwrap();
     let sender = amqp.sender(&super::EntityPath::new("orders").unwrap()).await.unwrap();
     let mut failures = 0;
-    while let Err(error) = timeout(SOON, sender.send(Message::new("a"))).await.unwrap() {
+    while let Err(error) = timeout(2 * SOON, sender.send(Message::new("a"))).await.unwrap() {
         assert!(matches!(error.kind(), ErrorKind::ServiceTimeout | ErrorKind::ServiceBusy), "{error:?}");
         failures += 1;
         assert!(failures < 5, "the link is not left");

@@ -21,13 +21,22 @@ pub(crate) async fn serve(
 /// Serves a connection.
 pub(crate) async fn serve_one(
     stream: TcpStream,
+    answer: impl FnMut(&mut engine::Connection, Event) -> Result<(), CommandError> + Send,
+) {
+    serve_if(stream, SaslCode::Ok, answer).await;
+}
+
+/// Serves a connection whose credentials have this outcome.
+pub(crate) async fn serve_if(
+    stream: TcpStream,
+    outcome: SaslCode,
     mut answer: impl FnMut(&mut engine::Connection, Event) -> Result<(), CommandError> + Send,
 ) {
     let options = engine::Options::default().sasl_mechanisms([Symbol::from_static("ANONYMOUS")]);
     let mut connection = Connection::accept(stream, options);
     while let Some(event) = connection.next_event().await {
         let answered = connection.command(|engine| match event {
-            Event::SaslInit(_) => engine.sasl_outcome(SaslCode::Ok),
+            Event::SaslInit(_) => engine.sasl_outcome(outcome),
             Event::Opened(_) => engine.open(Open { container_id: "broker".into(), ..Open::default() }),
             event => answer(engine, event),
         });

@@ -2,10 +2,14 @@
 
 use bytes::Bytes;
 use consign::{
+    Message,
     message::EntityPath,
-    transport::{ErrorKind, ReceiveMode, ReceiverExt, Transport},
+    transport::{ErrorKind, ReceiveMode, ReceiverExt, Sender, Transport},
 };
-use consign_amqp::engine::{self, CommandError, Event, OutboundDelivery};
+use consign_amqp::{
+    engine::{self, CommandError, Event, OutboundDelivery},
+    types::Attach,
+};
 use consign_amqp10::Amqp10;
 use tokio::{net::TcpListener, time::timeout};
 
@@ -37,4 +41,23 @@ async fn a_message_over_the_limit_fails_each_receive() {
         assert_eq!(error.kind(), ErrorKind::MessageSizeExceeded, "{error:?}");
         assert!(!error.is_retryable(), "{error:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_over_the_limit_of_the_broker_has_its_size_and_the_limit_in_the_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("amqp10://{}", listener.local_addr().unwrap());
+    tokio::spawn(stub::serve(listener, |engine, event| match event {
+        Event::AttachRequested { link, attach } => {
+            let Attach { source, target, .. } = *attach;
+            engine.accept(link, Attach { source, target, max_message_size: Some(100), ..Attach::default() })?;
+            engine.credit(link, 10)
+        }
+        _ => Ok(()),
+    }));
+    let amqp = Amqp10::connect(&url).await.unwrap();
+    let sender = amqp.sender(&EntityPath::new("orders").unwrap()).await.unwrap();
+    let error = timeout(SOON, sender.send(Message::new(vec![0; 200]))).await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::MessageSizeExceeded, "{error:?}");
+    assert!(error.to_string().contains("bytes; the limit is 100)"), "{error}");
 }

@@ -9,7 +9,7 @@ use consign_conformance::{Suite, table};
 use crate::support::{backend::Broker, managed::Queues, proton::Proton, rabbitmq::RabbitMq};
 
 /// What waits in real time does so beside the others.
-const AT_ONCE: usize = 24;
+const AT_ONCE: usize = 40;
 const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/conformance.md");
 
 /// What neither broker can show to be unsupported.

@@ -104,12 +104,20 @@ fn check(settings: &EntitySettings) -> Result<(), ManageError> {
     }
 }
 
+fn check_path(path: &EntityPath) -> Result<(), ManageError> {
+    if path.is_sub_queue() {
+        return Err(ManageError::new(ErrorKind::InvalidOperation).with_detail("a sub-queue belongs to its queue"));
+    }
+    Ok(())
+}
+
 fn not_supported<T>() -> Result<T, ManageError> {
     Err(ManageError::new(ErrorKind::NotSupported).with_detail("AMQP 1.0 has no administration"))
 }
 
 impl<Q: Queues> Administration for Managed<Q> {
     async fn create(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
+        check_path(path)?;
         if !self.ignores_settings {
             check(settings)?;
         }
@@ -121,6 +129,7 @@ impl<Q: Queues> Administration for Managed<Q> {
     }
 
     async fn declare(&self, path: &EntityPath, settings: &EntitySettings) -> Result<(), ManageError> {
+        check_path(path)?;
         check(settings)?;
         let create = |name: String| async move { self.queues.create(&name).await };
         Self::both(path, create, Some(ErrorKind::AlreadyExists)).await
