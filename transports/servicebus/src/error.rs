@@ -4,9 +4,9 @@ use std::{borrow::Cow, error, fmt, sync::Arc};
 
 use consign_amqp::{
     client, codec,
-    engine::{CommandError, Reason},
+    engine::{CommandError, Reason, Violation},
     mapping::MappingError,
-    types,
+    types::{self, SaslCode},
 };
 use consign_core::transport::{ErrorKind, ManageError, ReceiveError, SendError, SettleError};
 
@@ -79,8 +79,17 @@ impl Failure {
 
     /// Whether the session has ended, with an error of the server or without one.
     pub(crate) fn is_end_of_session(&self) -> bool {
-        let error = self.source.as_deref().and_then(|source| source.downcast_ref());
-        matches!(error, Some(client::Error::Ended(_)))
+        matches!(self.client_error(), Some(client::Error::Ended(_)))
+    }
+
+    /// Whether this end has detached the link for a message over the limit of [`Options`](crate::Options::max_message_size). The
+    /// server would send the message again.
+    pub(crate) fn is_over_limit(&self) -> bool {
+        self.client_error().is_some_and(is_over_limit)
+    }
+
+    fn client_error(&self) -> Option<&client::Error> {
+        self.source.as_deref().and_then(|source| source.downcast_ref())
     }
 
     pub(crate) fn condition(&self) -> Option<&str> {
@@ -160,13 +169,14 @@ fn kind(error: &client::Error) -> ErrorKind {
         // Nothing was sent.
         client::Error::TimedOut { waiting_for: "credit", .. } => ErrorKind::ServiceBusy,
         client::Error::TimedOut { .. } => ErrorKind::ServiceTimeout,
-        client::Error::Closed(Reason::SaslRefused(_)) => ErrorKind::Unauthorized,
+        client::Error::Closed(Reason::SaslRefused(code)) => refusal(*code),
         client::Error::Closed(_) => match reported() {
             Some(kind @ (ErrorKind::Unauthorized | ErrorKind::EntityNotFound | ErrorKind::ServiceBusy)) => kind,
             // Too many connections: another attempt may succeed.
             Some(ErrorKind::QuotaExceeded) => ErrorKind::ServiceBusy,
             _ => ErrorKind::CommunicationProblem,
         },
+        error if is_over_limit(error) => ErrorKind::MessageSizeExceeded,
         client::Error::Ended(_) | client::Error::Detached(_) => reported().unwrap_or(ErrorKind::CommunicationProblem),
         client::Error::Command(CommandError::MessageTooLarge { .. }) => ErrorKind::MessageSizeExceeded,
         client::Error::Command(CommandError::FrameTooLarge { .. } | CommandError::TagTooLong) => {
@@ -176,6 +186,21 @@ fn kind(error: &client::Error) -> ErrorKind {
         client::Error::Command(CommandError::TooManySessions | CommandError::TooManyLinks) => ErrorKind::Throttled,
         _ => ErrorKind::CommunicationProblem,
     }
+}
+
+/// The kind of a SASL code. The credentials were not checked unless the code is about them.
+fn refusal(code: SaslCode) -> ErrorKind {
+    match code {
+        SaslCode::Ok | SaslCode::Auth => ErrorKind::Unauthorized,
+        SaslCode::Sys | SaslCode::SysTemp => ErrorKind::CommunicationProblem,
+        SaslCode::SysPerm => ErrorKind::InvalidOperation,
+    }
+}
+
+/// Whether the server has sent a message that is larger than [`Options::max_message_size`](crate::Options::max_message_size).
+fn is_over_limit(error: &client::Error) -> bool {
+    let client::Error::Detached(Reason::Violation(violation)) = error else { return false };
+    matches!(**violation, Violation::MessageSize { .. })
 }
 
 /// Whether the link, the session or the connection has ended, or this end has begun to end it.
@@ -324,5 +349,26 @@ mod tests {
         assert_eq!(Failure::answered(-1, None, None).to_string(), "the server answered with the status -1");
         let lost = Failure::answered(410, Some("com.microsoft:session-lock-lost"), None);
         assert_eq!(lost.kind(), ErrorKind::SessionLockLost);
+    }
+
+    /// Rules: A-50.
+    #[test]
+    fn a_system_error_of_the_server_is_not_one_of_the_credentials() {
+        for (code, kind, retryable) in [
+            (SaslCode::Auth, ErrorKind::Unauthorized, false),
+            (SaslCode::Sys, ErrorKind::CommunicationProblem, true),
+            (SaslCode::SysPerm, ErrorKind::InvalidOperation, false),
+            (SaslCode::SysTemp, ErrorKind::CommunicationProblem, true),
+        ] {
+            let failure = Failure::from(client::Error::Closed(Reason::SaslRefused(code)));
+            assert_eq!((failure.kind(), failure.is_retryable()), (kind, retryable), "{code:?}");
+            assert_eq!(failure.to_string().contains("refused the credentials"), code == SaslCode::Auth, "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_refused_command_has_its_cause() {
+        let failure = Failure::from(client::Error::Command(CommandError::TooManyLinks));
+        assert_eq!(failure.to_string(), "the command was refused: no further link is accepted in the session");
     }
 }

@@ -118,7 +118,11 @@ impl Options {
     /// 1 KiB.
     ///
     /// `consign serve` dead-letters a larger message as `NotDeliverable`. In the mode receive-and-delete it refuses the link, if a
-    /// message of the entity may be larger. On other servers a larger message ends its link, which is attached again.
+    /// message of the entity may be larger. On other servers a larger message ends its link, and the receive fails with
+    /// [`ErrorKind::MessageSizeExceeded`]. The message stays in the queue, so that the next receive may fail too: remove it by
+    /// another client, or raise the limit.
+    ///
+    /// [`ErrorKind::MessageSizeExceeded`]: consign_core::transport::ErrorKind::MessageSizeExceeded
     pub fn max_message_size(mut self, bytes: u64) -> Self {
         self.max_message_size = bytes.max(1 << 10);
         self

@@ -199,7 +199,9 @@ impl Commit {
         let by_token = match right {
             Right::Link(held) => match self.begin_on_link(held, disposition) {
                 Some(Ok(confirmations)) => {
-                    return confirmations.wait().await.pop().map_or(Ok(()), |answer| held.origin.confirmed(answer));
+                    let reported = outcome(disposition);
+                    let answer = confirmations.wait().await.pop();
+                    return answer.map_or(Ok(()), |answer| held.origin.confirmed(answer, &reported));
                 }
                 Some(Err(error)) if !has_ended(&error) => return Err(Failure::from(error).into()),
                 // The link has ended, or is of another connection.

@@ -48,13 +48,14 @@ fn complete(mut run: Vec<OnLink>, end: usize) -> BoxFuture<Failures> {
     let Some(origin) = run.first().map(|held| Arc::clone(&held.origin)) else {
         return Box::pin(std::future::ready(Vec::new()));
     };
-    let Ok(confirmations) = origin.settler.begin_confirmed(run.iter().map(|held| held.id), &Accepted {}.into()) else {
+    let state = Accepted {}.into();
+    let Ok(confirmations) = origin.settler.begin_confirmed(run.iter().map(|held| held.id), &state) else {
         // Each finds out by itself how it can be settled.
         let parts: Vec<_> = run.into_iter().enumerate().map(|(at, held)| one(held.complete(), first + at)).collect();
         return Box::pin(async move { join_all(parts).await.into_iter().flatten().collect() });
     };
     Box::pin(async move {
         let answers = confirmations.wait().await.into_iter().enumerate();
-        answers.filter_map(|(index, answer)| Some((first + index, origin.confirmed(answer).err()?))).collect()
+        answers.filter_map(|(index, answer)| Some((first + index, origin.confirmed(answer, &state).err()?))).collect()
     })
 }

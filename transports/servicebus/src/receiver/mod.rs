@@ -210,6 +210,7 @@ impl Receiver for ServiceBusReceiver {
                         let is_repeated =
                             std::mem::replace(&mut self.was_unauthorized, is_unauthorized) && is_unauthorized;
                         if is_repeated || !self.source.attaches_again(&failure) {
+                            self.source.log_over_limit(&failure);
                             return Poll::Ready(Err(self.source.last_error(failure).into()));
                         }
                         log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
@@ -218,6 +219,10 @@ impl Receiver for ServiceBusReceiver {
                         if let Err(failure) = live.ask_for(max, self.source.prefetch()) {
                             live.has_failed(&failure);
                             self.state = State::Idle(None);
+                            if failure.is_over_limit() {
+                                self.source.log_over_limit(&failure);
+                                return Poll::Ready(Err(self.source.last_error(failure).into()));
+                            }
                             log::failed(&self.source.path, "the link was lost: it is attached again", &failure);
                             continue;
                         }

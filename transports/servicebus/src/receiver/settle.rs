@@ -98,8 +98,9 @@ impl OnLink {
 
     /// Reports an outcome. It begins within the call.
     pub(super) fn settle(self, disposition: Disposition) -> Settling {
-        match self.origin.settler.begin_confirmed([self.id], &outcome(&disposition)) {
-            Ok(confirmations) => self.confirmed(confirmations),
+        let state = outcome(&disposition);
+        match self.origin.settler.begin_confirmed([self.id], &state) {
+            Ok(confirmations) => self.confirmed(confirmations, state),
             Err(error) if has_ended(&error) => match self.by_token() {
                 Some(by_token) => by_token.settle(disposition),
                 None => ready(Err(self.lost())),
@@ -110,14 +111,17 @@ impl OnLink {
 
     /// A link that has ended has released the message, or its lock runs out.
     pub(super) fn release(self) -> Settling {
-        match self.origin.settler.begin_confirmed([self.id], &Released {}.into()) {
-            Ok(confirmations) => self.confirmed(confirmations),
+        let state = Released {}.into();
+        match self.origin.settler.begin_confirmed([self.id], &state) {
+            Ok(confirmations) => self.confirmed(confirmations, state),
             Err(_) => ready(Err(self.lost())),
         }
     }
 
-    fn confirmed(self, confirmations: client::Confirmations) -> Settling {
-        Box::pin(async move { confirmations.wait().await.pop().map_or(Ok(()), |answer| self.origin.confirmed(answer)) })
+    fn confirmed(self, confirmations: client::Confirmations, reported: DeliveryState) -> Settling {
+        Box::pin(async move {
+            confirmations.wait().await.pop().map_or(Ok(()), |answer| self.origin.confirmed(answer, &reported))
+        })
     }
 
     /// Abandons the message without waiting for the server.
@@ -152,12 +156,20 @@ impl OnLink {
 
 impl Origin {
     fn lost(&self) -> SettleError {
+        self.lock_lost("the link that delivered the message has ended")
+    }
+
+    fn lock_lost(&self, detail: &'static str) -> SettleError {
         let kind = if self.source.session.is_some() { ErrorKind::SessionLockLost } else { ErrorKind::MessageLockLost };
-        SettleError::new(kind).with_detail("the link that delivered the message has ended")
+        SettleError::new(kind).with_detail(detail)
     }
 
     /// Reads the server's answer to a settlement.
-    pub(crate) fn confirmed(&self, answer: Result<Option<DeliveryState>, client::Error>) -> Result<(), SettleError> {
+    pub(crate) fn confirmed(
+        &self,
+        answer: Result<Option<DeliveryState>, client::Error>,
+        reported: &DeliveryState,
+    ) -> Result<(), SettleError> {
         match answer {
             Ok(Some(DeliveryState::Rejected(rejected))) => match &rejected.error {
                 // It confirms a dead letter.
@@ -168,6 +180,9 @@ impl Origin {
                     Err(management::lock_lost(failure, self.source.session.is_some()).into())
                 }
             },
+            Ok(Some(state)) if state.is_return_instead_of(reported) => {
+                Err(self.lock_lost("the server has taken the message back"))
+            }
             Ok(_) => Ok(()),
             // The server had settled the delivery before.
             Err(client::Error::Detached(_)) if self.settler.ended().is_none() => Err(self.lost()),

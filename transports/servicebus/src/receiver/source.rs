@@ -53,6 +53,9 @@ pub(crate) struct Origin {
     pub(super) claim: Arc<Claim>,
 }
 
+const OVER_LIMIT: &str =
+    "a message is larger than max_message_size: the receive fails until it is removed or the option is higher";
+
 impl Source {
     pub(crate) fn new(core: &Arc<Core>, path: EntityPath, mode: Mode) -> Self {
         Self { core: Arc::clone(core), path, mode, session: None }
@@ -74,11 +77,19 @@ impl Source {
         self.session.is_none() && !self.core.is_closed() && may_pass
     }
 
+    /// Logs that the limit of the options has ended a link.
+    pub(super) fn log_over_limit(&self, failure: &Failure) {
+        if failure.is_over_limit() {
+            log::failed(&self.path, OVER_LIMIT, failure);
+        }
+    }
+
     /// The error of a link that was attached and is lost. Without authorization, so is the lock of a session: whether the client
     /// may still use the entity is known by the next accept.
     pub(super) fn last_error(&self, failure: Failure) -> Failure {
         match (&self.session, failure.kind()) {
             (_, ErrorKind::EntityNotFound | ErrorKind::EntityDisabled) => failure,
+            _ if failure.is_over_limit() => failure,
             (Some(_), _) => failure.with_kind(ErrorKind::SessionLockLost).for_good(),
             (None, _) if self.core.is_closed() => failure.for_good(),
             (None, _) => failure,
