@@ -99,7 +99,7 @@ impl Shared {
             Ok(_) => Ok(true),
             Err(failure) if failure.kind() == ErrorKind::EntityNotFound => Ok(false),
             // An exclusive queue of another connection.
-            Err(failure) if failure.kind() == ErrorKind::SessionCannotBeLocked => Ok(true),
+            Err(failure) if failure.is_exclusive() => Ok(true),
             Err(failure) => Err(failure),
         }
     }

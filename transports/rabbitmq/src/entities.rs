@@ -23,6 +23,20 @@ pub(crate) enum Known {
     Topic(Option<Duration>),
 }
 
+/// An entity as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) known: Known,
+    /// Whether it is of another program. Then the settings are the defaults.
+    pub(crate) is_foreign: bool,
+}
+
+impl From<Known> for Found {
+    fn from(known: Known) -> Self {
+        Self { known, is_foreign: false }
+    }
+}
+
 /// The settings that this process has.
 #[derive(Default)]
 pub(crate) struct Entities {
@@ -34,13 +48,13 @@ pub(crate) struct Entities {
 
 #[derive(Clone, Default)]
 struct Entity {
-    known: Arc<OnceCell<Known>>,
+    known: Arc<OnceCell<Found>>,
     /// Whether the program has registered it: the server may not have it.
     is_registered: bool,
 }
 
 impl Entities {
-    pub(crate) fn get(&self, path: &EntityPath) -> Option<Known> {
+    pub(crate) fn get(&self, path: &EntityPath) -> Option<Found> {
         self.known.lock().get(path.as_str())?.known.get().cloned()
     }
 
@@ -65,7 +79,7 @@ impl Entities {
     }
 
     fn insert(&self, path: &EntityPath, known: Known, is_registered: bool) {
-        let entity = Entity { known: Arc::new(OnceCell::new_with(Some(known))), is_registered };
+        let entity = Entity { known: Arc::new(OnceCell::new_with(Some(known.into()))), is_registered };
         let mut entities = self.known.lock();
         limit(&mut entities);
         entities.insert(path.as_str().to_owned(), entity);
@@ -81,7 +95,7 @@ impl Entities {
     }
 
     /// Returns the place of an entity's settings, which are found once.
-    pub(crate) fn cell(&self, path: &EntityPath) -> Arc<OnceCell<Known>> {
+    pub(crate) fn cell(&self, path: &EntityPath) -> Arc<OnceCell<Found>> {
         let mut entities = self.known.lock();
         limit(&mut entities);
         Arc::clone(&entities.entry(path.as_str().to_owned()).or_default().known)
@@ -106,11 +120,12 @@ mod tests {
     fn only_what_was_registered_outlives_a_doubt_and_a_full_table() {
         let entities = Entities::default();
         let topic = || Known::Topic(None);
+        let found = || Some(Found::from(topic()));
         entities.register(&path("registered"), topic());
         entities.keep(&path("read"), topic());
         entities.doubt(&path("registered"));
         entities.doubt(&path("read"));
-        assert_eq!((entities.get(&path("registered")), entities.get(&path("read"))), (Some(topic()), None));
+        assert_eq!((entities.get(&path("registered")), entities.get(&path("read"))), (found(), None));
         for index in 0..=MOST {
             entities.keep(&path(&format!("q{index}")), topic());
         }

@@ -23,6 +23,24 @@ impl Failure {
         Self::new(ErrorKind::ServiceTimeout, format!("{what}: no answer within {deadline:?}"))
     }
 
+    /// Adds why a connection is blocked to the failure of an operation without an answer.
+    pub(crate) fn because(self, blocked: Option<String>) -> Self {
+        match blocked {
+            Some(reason) if self.kind == ErrorKind::ServiceTimeout => {
+                let detail = format!("{}; RabbitMQ has blocked the connection: {reason}", self.detail);
+                Self { detail: detail.into(), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// The same for an operation that may be repeated: the server is busy.
+    pub(crate) fn explained(self, blocked: Option<String>) -> Self {
+        let is_blocked = blocked.is_some() && self.kind == ErrorKind::ServiceTimeout;
+        let named = if self.detail.contains("has blocked the connection") { self } else { self.because(blocked) };
+        if is_blocked { named.of_kind(ErrorKind::ServiceBusy) } else { named }
+    }
+
     /// A connection that this crate does not open again.
     pub(crate) fn gone(detail: &'static str) -> Self {
         Self { retryable: Some(false), ..Self::new(ErrorKind::CommunicationProblem, detail) }
@@ -30,7 +48,17 @@ impl Failure {
 
     /// Returns whether the server has refused a declaration because of its arguments.
     pub(crate) fn is_refused_declaration(&self) -> bool {
-        self.kind == ErrorKind::InvalidOperation && self.source.is_some()
+        self.kind == ErrorKind::InvalidOperation && self.source.is_some() && !self.is_exclusive()
+    }
+
+    /// Returns whether another connection has the queue for itself.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.source.as_ref().is_some_and(is_exclusive)
+    }
+
+    /// Returns the failure to take a slot of sessions. Another client may have it.
+    pub(crate) fn of_slot(self) -> Self {
+        if self.is_exclusive() { self.of_kind(ErrorKind::SessionCannotBeLocked) } else { self }
     }
 
     pub(crate) fn of_kind(self, kind: ErrorKind) -> Self {
@@ -54,15 +82,24 @@ impl From<lapin::Error> for Failure {
     }
 }
 
+fn is_exclusive(error: &lapin::Error) -> bool {
+    let lapin::ErrorKind::ProtocolError(error) = error.kind() else { return false };
+    match error.kind() {
+        AMQPErrorKind::Soft(AMQPSoftError::RESOURCELOCKED) => true,
+        AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED) => error.get_message().as_str().contains("in exclusive use"),
+        _ => false,
+    }
+}
+
 fn kind_of(error: &lapin::Error) -> ErrorKind {
+    let is_exclusive = is_exclusive(error);
     match error.kind() {
         lapin::ErrorKind::ProtocolError(error) => {
             let text = error.get_message().as_str();
             match error.kind() {
                 AMQPErrorKind::Soft(AMQPSoftError::NOTFOUND) => ErrorKind::EntityNotFound,
-                AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED) if text.contains("exclusive") => {
-                    ErrorKind::SessionCannotBeLocked
-                }
+                // The queue of another consumer, which may end.
+                AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED) if is_exclusive => ErrorKind::ServiceBusy,
                 AMQPErrorKind::Soft(AMQPSoftError::ACCESSREFUSED) => ErrorKind::Unauthorized,
                 AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED) if text.contains("message size") => {
                     ErrorKind::MessageSizeExceeded
@@ -70,9 +107,8 @@ fn kind_of(error: &lapin::Error) -> ErrorKind {
                 AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED) if text.contains("timeout") => {
                     ErrorKind::CommunicationProblem
                 }
-                // An exclusive queue of another connection: here, the lock of a slot.
-                AMQPErrorKind::Soft(AMQPSoftError::RESOURCELOCKED) => ErrorKind::SessionCannotBeLocked,
-                AMQPErrorKind::Soft(AMQPSoftError::PRECONDITIONFAILED)
+                // An exclusive queue of another connection.
+                AMQPErrorKind::Soft(AMQPSoftError::RESOURCELOCKED | AMQPSoftError::PRECONDITIONFAILED)
                 | AMQPErrorKind::Hard(AMQPHardError::NOTALLOWED) => ErrorKind::InvalidOperation,
                 AMQPErrorKind::Hard(AMQPHardError::RESOURCEERROR) => ErrorKind::ServiceBusy,
                 AMQPErrorKind::Hard(AMQPHardError::NOTIMPLEMENTED) => ErrorKind::NotSupported,

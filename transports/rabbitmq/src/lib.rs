@@ -5,6 +5,7 @@ mod address;
 mod administration;
 mod alarm;
 mod arguments;
+mod blocked;
 mod cancels;
 mod capabilities;
 mod client;

@@ -152,6 +152,14 @@ impl Link {
         }
     }
 
+    /// Returns why RabbitMQ has blocked a connection of this crate.
+    pub(crate) fn blocked(&self) -> Option<String> {
+        match &self.source {
+            Source::Servers(servers) => servers.blocked.reason(),
+            Source::Wrapped { .. } => None,
+        }
+    }
+
     pub(crate) fn is_wrapped(&self) -> bool {
         matches!(self.source, Source::Wrapped { .. })
     }
@@ -187,7 +195,7 @@ impl Link {
         let leased = self.channel().await?;
         let result = within(self.deadline(), what, operation(&leased)).await;
         leased.close(self.deadline()).await;
-        result
+        result.map_err(|failure| failure.explained(self.blocked()))
     }
 
     /// Closes the connection, and opens no other.

@@ -15,7 +15,7 @@ use crate::wire::Malformed;
 const TARGET: &str = "consign::rabbitmq";
 
 /// Host and port.
-fn server(uri: &AMQPUri) -> String {
+pub(crate) fn server(uri: &AMQPUri) -> String {
     Escaped(&format!("{}:{}", uri.authority.host, uri.authority.port)).to_string()
 }
 
@@ -23,6 +23,20 @@ pub(crate) fn lost(uri: &AMQPUri) {
     let server = server(uri);
     if let Some(suppressed) = log_limit(&server, "ConnectionLost") {
         tracing::warn!(target: TARGET, server, suppressed, "the connection was lost: the client reconnects");
+    }
+}
+
+/// `reason` is in the words of the server.
+pub(crate) fn blocked(server: &str, reason: &str) {
+    if let Some(suppressed) = log_limit(server, "Blocked") {
+        let reason = tracing::field::display(Escaped(reason));
+        tracing::warn!(target: TARGET, server, reason, suppressed, "RabbitMQ has blocked the connection: it reads nothing of it until its alarm ends");
+    }
+}
+
+pub(crate) fn unblocked(server: &str) {
+    if let Some(suppressed) = log_limit_info(server, "Unblocked") {
+        tracing::info!(target: TARGET, server, suppressed, "RabbitMQ reads the connection again");
     }
 }
 

@@ -208,7 +208,7 @@ impl RabbitMq {
         // Stored settings are deleted also without the entity: its creation or its deletion was interrupted.
         let known = match stored::read(&self.0, &path).await? {
             Some(stored) => stored,
-            None => self.0.entities.find(&self.0, &path).await?,
+            None => self.0.entities.find(&self.0, &path).await?.known,
         };
         match known {
             Known::Topic(_) => topic::delete(&self.0, &path).await,

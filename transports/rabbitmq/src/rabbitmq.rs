@@ -103,7 +103,8 @@ impl RabbitMq {
         Ok(())
     }
 
-    /// Registers a topic that another program created, with its settings.
+    /// Registers a topic that another program created, with its settings. Its messages have an empty routing key, so it must be
+    /// an exchange that does not route by that: a headers exchange or a fanout exchange.
     pub fn register_topic(&self, path: &str, settings: TopicSettings) -> Result<(), ManageError> {
         self.0.entities.register(&check_path(path)?, Known::Topic(settings.default_time_to_live));
         Ok(())
@@ -159,7 +160,7 @@ impl RabbitMq {
         let path = if path.is_sub_queue() { path.dead_letter() } else { path };
         let settings = Settings::kept(&self.0, &path);
         let subject_from_routing_key = self.0.entities.is_subject_from_routing_key(&path);
-        let source = Source { path, mode, settings, subject_from_routing_key };
+        let source = Source { path, mode, settings, subject_from_routing_key, has_delivery_limit: Arc::default() };
         source.check()?;
         Ok(RabbitMqReceiver::new(&self.0, source))
     }

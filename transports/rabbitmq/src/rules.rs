@@ -35,7 +35,7 @@ impl RabbitMq {
         let path = check_path(subscription)?;
         topic_of(&path)?;
         arguments(rule)?;
-        let Known::Queue(settings) = self.0.entities.find(&self.0, &path).await? else {
+        let Known::Queue(settings) = self.0.entities.find(&self.0, &path).await?.known else {
             return Err(ManageError::new(ErrorKind::EntityNotFound));
         };
         let known = Known::Queue(settings.clone());

@@ -22,6 +22,7 @@ use tokio::{
 
 use crate::{
     Options,
+    blocked::Blocked,
     error::{Failure, within},
     log,
 };
@@ -34,6 +35,7 @@ pub(crate) struct Servers {
     /// How many attempts to connect have ended.
     attempts: AtomicU64,
     is_closed: AtomicBool,
+    pub(crate) blocked: Blocked,
     /// The attempt to connect that is in progress.
     connecting: parking_lot::Mutex<Option<AbortHandle>>,
 }
@@ -41,6 +43,8 @@ pub(crate) struct Servers {
 #[derive(Default)]
 struct Slot {
     connection: Option<Arc<Connection>>,
+    /// Of the connection.
+    number: u64,
     /// Channels that were opened on it.
     opened: usize,
     /// Connections that get no further channel. Each lives as long as a channel of it is leased.
@@ -89,6 +93,7 @@ impl Servers {
             slot: Arc::default(),
             attempts: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
+            blocked: Blocked::default(),
             connecting: parking_lot::Mutex::default(),
         })
     }
@@ -115,7 +120,7 @@ impl Servers {
                 slot.leave();
             }
         }
-        Ok((connection, opened?))
+        Ok((connection, opened.map_err(|failure| failure.explained(self.blocked.reason()))?))
     }
 
     async fn connection(self: &Arc<Self>) -> Result<Arc<Connection>, Failure> {
@@ -130,6 +135,8 @@ impl Servers {
         }
         if slot.connection.take().is_some() {
             log::lost(&self.uris[slot.server]);
+            // Its events end with its last delivery.
+            self.blocked.forget(slot.number);
         }
         // An attempt that failed while this one waited for its turn counts as its own.
         if let Some((attempt, failure)) = &slot.last
@@ -159,9 +166,11 @@ impl Servers {
                 if slot.failures > 0 || attempt > 1 {
                     log::connected(&self.uris[server], slot.failures);
                 }
+                let events = connection.events_listener();
+                tokio::spawn(self.blocked.clone().watch(attempt, log::server(&self.uris[server]), events));
                 let (connection, left) = (Arc::new(connection), std::mem::take(&mut slot.left));
                 let present = Some(Arc::clone(&connection));
-                *slot = Slot { connection: present, opened: 1, server, left, ..Slot::default() };
+                *slot = Slot { connection: present, number: attempt, opened: 1, server, left, ..Slot::default() };
                 Ok(connection)
             }
             Err((server, error)) => {
@@ -241,7 +250,7 @@ fn closed() -> Failure {
 /// A broker that refuses a login or a virtual host closes the connection with these.
 fn refused(failure: Failure) -> Failure {
     match failure.kind() {
-        ErrorKind::SessionCannotBeLocked => Failure::new(ErrorKind::Unauthorized, "the login was refused"),
+        _ if failure.is_exclusive() => Failure::new(ErrorKind::Unauthorized, "the login was refused"),
         // 530, of a virtual host that is missing or not permitted, or whose connections or those of the user are too many.
         // The names of both are in the text, and may have a part of this.
         ErrorKind::InvalidOperation

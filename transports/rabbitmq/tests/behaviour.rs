@@ -1,11 +1,14 @@
 //! What the suite of all transports does not ask: what becomes of messages when futures are dropped, connections break and
 //! consumers stop.
 
+mod alarms;
 mod direct_replies;
 #[path = "foreign/headers.rs"]
 mod foreign;
 #[path = "foreign/history.rs"]
 mod history;
+#[path = "foreign/kinds.rs"]
+mod kinds;
 mod support;
 #[path = "foreign/wrapped.rs"]
 mod wrapped;
@@ -41,7 +44,7 @@ use tokio::{
 use tower::service_fn;
 
 /// For what happens at once, on a machine that is busy.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(40);
 
 /// A queue of its own, and what it is deleted by.
 struct Bench {
@@ -132,8 +135,10 @@ async fn releases_outlive_their_receiver_in_any_order() {
         held.push(receiver.receive_within(SOON).await.unwrap());
     }
     drop(receiver);
-    while let Some(delivery) = held.pop() {
-        timeout(SOON, delivery.lease.release()).await.unwrap().unwrap();
+    // All at once: the order of those that were released long ago is forgotten.
+    let releases = join_all(held.into_iter().rev().map(|delivery| delivery.lease.release()));
+    for released in timeout(SOON, releases).await.unwrap() {
+        released.unwrap();
     }
     assert_eq!(bench.drain(MESSAGES).await, expected(MESSAGES));
     bench.end().await;
@@ -457,22 +462,21 @@ async fn a_short_delay_does_not_wait_behind_a_long_one() {
     // Declares what delays are made of.
     sender.schedule(vec![Message::new("an hour")], after(Duration::from_secs(3_600))).await.unwrap();
     let mut due = Vec::new();
-    for millis in [6_000, 3_000, 1_500, 700] {
+    for millis in [60_000, 6_000, 3_300, 700] {
         let at = after(Duration::from_millis(millis));
         sender.schedule(vec![Message::new(millis.to_string())], at).await.unwrap();
         due.push((at, millis.to_string()));
     }
     let mut receiver = bench.receiver();
-    for (at, body) in due.into_iter().rev() {
+    // Not the first, which is one of the long ones.
+    for (at, body) in due.into_iter().skip(1).rev() {
         let delivery = receiver.receive_within(SOON).await.unwrap();
         let now = clock.now().utc;
         assert_eq!(text(&delivery), body);
         assert!(now >= at, "{body} came too early");
-        assert!(
-            now.saturating_since(at) < Duration::from_millis(1_400),
-            "{body} came {:?} late",
-            now.saturating_since(at)
-        );
+        // Behind a long one it would be later than this.
+        let late = now.saturating_since(at);
+        assert!(late < Duration::from_secs(30), "{body} came {late:?} late");
         assert_eq!(delivery.message.received().unwrap().enqueued_time, at);
         delivery.complete().await.unwrap();
     }
@@ -557,7 +561,9 @@ async fn a_channel_that_a_program_has_can_be_used() {
 /// A broker ends the channel of what it refuses, and its number is lost to the connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refusals_use_no_connection_up() {
-    let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
+    let mut settings = QueueSettings::default();
+    settings.lock_duration = Duration::from_secs(300);
+    let Some(bench) = Bench::new(settings).await else { return };
     let few = support::options().connect(&format!("{}?channel_max=12", support::address())).await.unwrap();
     let sender = few.sender(&bench.queue).unwrap();
     sender.send(Message::new("000")).await.unwrap();

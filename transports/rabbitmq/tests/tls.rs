@@ -10,7 +10,7 @@ use consign::{
 };
 use consign_rabbitmq::QueueSettings;
 
-use crate::support::node::{Node, free_port};
+use crate::support::node::Node;
 
 /// A certificate for `localhost`, and its key.
 fn certify(folder: &Path) {
@@ -26,8 +26,7 @@ fn certify(folder: &Path) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn amqps_is_encrypted_and_checks_the_certificate() {
-    let port = free_port();
-    let node = Node::start_with(|folder| {
+    let node = Node::start_with(|folder, port| {
         certify(folder);
         let at = |name| folder.join(name).display().to_string();
         let (certificate, key) = (at("certificate.pem"), at("key.pem"));
@@ -37,7 +36,7 @@ async fn amqps_is_encrypted_and_checks_the_certificate() {
         )
     });
     let Some(node) = node.await else { return };
-    let address = format!("amqps://guest:guest@localhost:{port}/%2f");
+    let address = format!("amqps://guest:guest@localhost:{}/%2f", node.further_port());
     let error = support::options().connect(&address).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
 

@@ -13,7 +13,10 @@ use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver, RabbitMqSender
 
 use crate::support::{Options, repeated};
 
-const SOON: Duration = Duration::from_secs(20);
+/// For what happens at once, on a machine that is busy.
+const SOON: Duration = Duration::from_secs(60);
+/// Of a client that an answer can come too late for.
+const SHORT: Duration = Duration::from_millis(500);
 
 async fn socket(server: &str) -> SocketAddr {
     tokio::net::lookup_host(server).await.expect("an address").next().expect("an address")
@@ -27,14 +30,14 @@ struct Late {
 }
 
 impl Late {
-    /// Connects to the server, and to the same one behind a proxy, with a short timeout.
-    async fn connect() -> Option<Self> {
+    /// Connects to the server, and to the same one behind a proxy, with this timeout.
+    async fn connect(timeout: Duration) -> Option<Self> {
         let direct = support::connect(support::options()).await?;
         let url = support::address();
         let (credentials, rest) = url.split_once('@').expect("an address with credentials");
         let (server, host) = rest.split_once('/').expect("an address with a virtual host");
         let proxy = Proxy::to(socket(server).await).await.expect("a free port");
-        let options = || support::options().timeout(Duration::from_millis(500));
+        let options = || support::options().timeout(timeout);
         let address = format!("{credentials}@{}/{host}", proxy.address());
         let behind = repeated(async || options().connect(&address).await).await;
         let queue = support::unique("late");
@@ -69,7 +72,7 @@ impl Late {
 
 #[tokio::test]
 async fn a_subscription_that_is_answered_late_takes_no_message() {
-    let Some(late) = Late::connect().await else { return };
+    let Some(late) = Late::connect(SHORT).await else { return };
     let mut receiver = late.receiver().await;
     late.proxy.freeze(true);
     late.send("a").await;
@@ -80,7 +83,7 @@ async fn a_subscription_that_is_answered_late_takes_no_message() {
 
 #[tokio::test]
 async fn a_subscription_whose_end_is_answered_late_takes_no_message() {
-    let Some(late) = Late::connect().await else { return };
+    let Some(late) = Late::connect(SHORT).await else { return };
     let mut receiver = late.receiver().await;
     // It subscribes, and the queue is empty.
     assert!(receiver.receive_within(Duration::from_millis(300)).await.is_err());
@@ -95,7 +98,8 @@ async fn a_subscription_whose_end_is_answered_late_takes_no_message() {
 /// As `select!` in a loop polls it, and `join_all`.
 #[tokio::test]
 async fn a_receiver_that_is_polled_before_the_answer_subscribes_once() {
-    let Some(late) = Late::connect().await else { return };
+    // A deadline that passes ends the receive.
+    let Some(late) = Late::connect(Duration::from_secs(30)).await else { return };
     let mut receiver = late.receiver().await;
     // More than it takes to subscribe once.
     late.proxy.arm(Trip { direction: Direction::ToServer, steps: 8, how: How::Before });
@@ -117,10 +121,12 @@ async fn a_receiver_that_is_polled_before_the_answer_subscribes_once() {
     late.direct.close().await.unwrap();
 }
 
-/// A client of two servers, the first of which is behind a proxy, with a sender.
+/// A client of two servers, each behind a proxy, with a sender. It is connected to the first.
 struct Two {
     direct: RabbitMq,
     proxy: Proxy,
+    /// Ends each connection to the second server. A slow handshake would lead there.
+    other: Proxy,
     behind: RabbitMq,
     queue: String,
     sender: RabbitMqSender,
@@ -132,15 +138,24 @@ impl Two {
         let url = support::address();
         let (credentials, rest) = url.split_once('@').expect("an address with credentials");
         let (server, host) = rest.split_once('/').expect("an address with a virtual host");
-        let proxy = Proxy::to(socket(server).await).await.expect("a free port");
-        let address = format!("{credentials}@{},{server}/{host}", proxy.address());
+        let socket = socket(server).await;
+        let (proxy, other) =
+            (Proxy::to(socket).await.expect("a free port"), Proxy::to(socket).await.expect("a free port"));
+        other.refuse(true);
+        let address = format!("{credentials}@{},{}/{host}", proxy.address(), other.address());
         let behind = repeated(async || options().connect(&address).await).await;
         let queue = support::unique("late");
         direct.create_queue(&queue, QueueSettings::default()).await.expect("a new queue");
         let sender = behind.sender(&queue).expect("a name");
         // An attempt whose confirmation comes too late is stored too.
         repeated(async || sender.send(Message::new("first")).await).await;
-        Some(Self { direct, proxy, behind, queue, sender })
+        Some(Self { direct, proxy, other, behind, queue, sender })
+    }
+
+    /// Stops the first server, and opens the second.
+    fn freeze(&self) {
+        self.proxy.freeze(true);
+        self.other.refuse(false);
     }
 
     /// Sends until a message is confirmed.
@@ -156,8 +171,8 @@ impl Two {
 /// The deadline of a send ends while the first server still may answer.
 #[tokio::test]
 async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
-    let Some(two) = Two::connect(|| support::options().timeout(Duration::from_millis(500))).await else { return };
-    two.proxy.freeze(true);
+    let Some(two) = Two::connect(|| support::options().timeout(SHORT)).await else { return };
+    two.freeze();
     two.proxy.cut();
     two.sends().await;
 }
@@ -165,10 +180,10 @@ async fn a_client_that_only_sends_leaves_a_server_that_does_not_answer() {
 /// The connection is open, as of a server that is out of memory.
 #[tokio::test]
 async fn a_connection_that_confirms_nothing_is_left() {
-    let options = || support::options().timeout(Duration::from_millis(500));
+    let options = || support::options().timeout(SHORT);
     let options = || options().sends_in_flight(2).heartbeat(Duration::from_secs(60));
     let Some(two) = Two::connect(options).await else { return };
-    two.proxy.freeze(true);
+    two.freeze();
     let sending = (0..5).map(|_| two.sender.send(Message::new("stuck")));
     let sending = tokio::time::timeout(SOON, futures_util::future::join_all(sending));
     for result in sending.await.expect("an end at the deadline") {
@@ -181,7 +196,8 @@ async fn a_connection_that_confirms_nothing_is_left() {
 /// RabbitMQ may keep messages for a consumer that it has forgotten, until the channel closes.
 #[tokio::test]
 async fn a_receiver_without_messages_opens_another_channel() {
-    let options = || support::options().timeout(Duration::from_millis(200));
+    // It waits for twenty times the timeout. A heartbeat would be a step of its own.
+    let options = || support::options().timeout(Duration::from_secs(1)).heartbeat(Duration::from_secs(600));
     let Some(two) = Two::connect(options).await else { return };
     let mut receiver = two.behind.receiver(&two.queue).expect("a name");
     repeated(async || receiver.receive_within(SOON).await).await.complete().await.expect("a lock");
@@ -199,10 +215,7 @@ async fn a_receiver_without_messages_opens_another_channel() {
     }
     assert!(!two.proxy.is_armed());
     two.direct.sender(&two.queue).expect("a name").send(Message::new("next")).await.expect("a queue");
-    let mut next = Box::pin(receiver.receive());
-    let received = tokio::time::timeout(SOON, &mut next).await.expect("a message").expect("a message");
-    received.complete().await.expect("a lock");
-    drop(next);
+    repeated(async || receiver.receive_within(SOON).await).await.complete().await.expect("a lock");
     drop(receiver);
     two.sends().await;
 }

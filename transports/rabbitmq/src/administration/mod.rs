@@ -72,7 +72,7 @@ impl Administration for RabbitMq {
             counts.active = ready(&self.0, &[path.dead_letter().to_string()]).await?.ok_or_else(|| missing(&path))?;
             return Ok(counts);
         }
-        let queues = match self.0.entities.find(&self.0, &path).await? {
+        let queues = match self.0.entities.find(&self.0, &path).await?.known {
             known @ Known::Topic(_) if !self.0.exists(&path, &known).await? => {
                 self.0.entities.doubt(&path);
                 return Err(missing(&path));

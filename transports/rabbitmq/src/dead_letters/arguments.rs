@@ -13,6 +13,8 @@ use crate::{client::Shared, error::Failure, link::Leased};
 
 const EXCHANGE: &str = "x-dead-letter-exchange";
 const ROUTING_KEY: &str = "x-dead-letter-routing-key";
+const TYPE: &str = "x-queue-type";
+const LIMIT: &str = "x-delivery-limit";
 /// More declarations than a queue has arguments.
 const MOST: usize = 24;
 
@@ -64,6 +66,35 @@ pub(super) async fn dead_letter_exchange(
     Ok(Ok(Some(DeadLetterExchange { exchange: exchange.into(), routing_key })))
 }
 
+/// What a receiver has to know of a queue of another program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ForeignQueue {
+    pub(crate) is_stream: bool,
+    /// Whether RabbitMQ drops or dead-letters a message that was returned too often. A limit of a policy is not known.
+    pub(crate) has_delivery_limit: bool,
+}
+
+/// Reads what a receiver has to know of a queue. What RabbitMQ cuts off its answer is taken as a limit.
+pub(crate) async fn foreign_queue(client: &Shared, queue: &str) -> Result<ForeignQueue, Failure> {
+    let mut probe = Probe { options: QueueDeclareOptions::durable(), arguments: BTreeMap::new() };
+    let limited = ForeignQueue { has_delivery_limit: true, ..ForeignQueue::default() };
+    let kind = match probe.read(client, queue, TYPE).await? {
+        Ok(Current::Text(kind)) => kind,
+        Err(Unread::Cut { .. }) => return Ok(limited),
+        Ok(_) | Err(Unread::Other(_)) => return Ok(ForeignQueue::default()),
+    };
+    if kind != "quorum" {
+        return Ok(ForeignQueue { is_stream: kind == "stream", ..ForeignQueue::default() });
+    }
+    probe.set(TYPE, Current::Text(kind));
+    let has_delivery_limit = match probe.read(client, queue, LIMIT).await? {
+        Ok(Current::Number(limit)) => limit >= 0,
+        Ok(Current::None) => false,
+        Ok(_) | Err(_) => true,
+    };
+    Ok(ForeignQueue { has_delivery_limit, ..ForeignQueue::default() })
+}
+
 impl Probe {
     /// Returns the value of one argument. Other arguments that differ are set as they are reported.
     async fn read(
@@ -81,6 +112,8 @@ impl Probe {
             let text = match client.manage("queue.declare", declaring).await {
                 Ok(_) => return Ok(Err(Unread::Other("the server has accepted another declaration of it".into()))),
                 Err(failure) if failure.is_refused_declaration() => failure.to_string(),
+                // Nothing is known yet.
+                Err(failure) if failure.kind().is_transient() => return Err(failure),
                 Err(failure) => return Ok(Err(Unread::Other(failure.to_string()))),
             };
             match difference(&text) {
@@ -95,7 +128,7 @@ impl Probe {
 
     /// Sets an argument or a flag as the queue has it. Returns whether it is known.
     fn take(&mut self, name: &str, current: &Current) -> bool {
-        const OTHERS: [&str; 16] = [
+        const OTHERS: [&str; 20] = [
             "x-expires",
             "x-message-ttl",
             "x-dead-letter-strategy",
@@ -108,16 +141,20 @@ impl Probe {
             "x-queue-mode",
             "x-queue-version",
             "x-single-active-consumer",
-            "x-queue-type",
             "x-quorum-initial-group-size",
-            "x-delivery-limit",
             "x-queue-master-locator",
+            "x-queue-leader-locator",
+            "x-initial-cluster-size",
+            "x-max-age",
+            "x-stream-max-segment-size-bytes",
+            "x-stream-filter-size-bytes",
+            "x-quorum-target-group-size",
         ];
         match (name, current) {
             ("durable", Current::Truth(value)) => self.options.durable = *value,
             ("auto_delete", Current::Truth(value)) => self.options.auto_delete = *value,
             _ => {
-                let known = OTHERS.into_iter().chain([EXCHANGE, ROUTING_KEY]).find(|known| *known == name);
+                let known = OTHERS.into_iter().chain([EXCHANGE, ROUTING_KEY, TYPE, LIMIT]).find(|known| *known == name);
                 let Some(name) = known else { return false };
                 self.set(name, current.clone());
             }

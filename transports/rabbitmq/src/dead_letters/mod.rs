@@ -5,6 +5,7 @@ pub(crate) mod exchanges;
 
 use consign_core::{message::EntityPath, transport::ErrorKind};
 
+pub(crate) use self::arguments::foreign_queue;
 use self::{arguments::Unread, exchanges::DeadLetterExchange};
 use crate::{client::Shared, error::Failure, log, reply_to::REPLIES, stored};
 

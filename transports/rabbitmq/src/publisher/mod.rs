@@ -220,11 +220,11 @@ impl Publisher {
             return Ok(Publishing::Answer(answer));
         }
         // Those before it may have later deadlines.
-        let deadline = self.link.deadline();
+        let link = Arc::clone(&self.link);
         Ok(Publishing::Queued(Box::pin(async move {
             match tokio::time::timeout_at(until, answer).await {
                 Ok(answer) => answer.unwrap_or_else(|_| Err(ended())),
-                Err(_) => Err(Failure::late("a send", deadline)),
+                Err(_) => Err(Failure::late("a send", link.deadline()).because(link.blocked())),
             }
         })))
     }

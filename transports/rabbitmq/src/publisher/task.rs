@@ -135,7 +135,7 @@ impl Task {
     }
 
     fn fail_late(&mut self, now: Instant) {
-        let deadline = self.link.deadline();
+        let (deadline, blocked) = (self.link.deadline(), self.link.blocked());
         let mut late = Vec::new();
         for published in std::mem::take(&mut self.in_flight) {
             if published.until > now {
@@ -149,7 +149,7 @@ impl Task {
         let is_stuck = late.iter().any(|published| published.name.channel == way.number);
         drop(way);
         for done in late.into_iter().filter_map(|published| published.done) {
-            let _ = done.send(Err(Failure::late("a confirm", deadline)));
+            let _ = done.send(Err(Failure::late("a confirm", deadline).because(blocked.clone())));
         }
         if is_stuck {
             self.leave();
@@ -228,7 +228,7 @@ impl Task {
 
     fn publish(&mut self, channel: (u64, Arc<Channel>), command: Command) {
         if command.done.is_closed() || command.until <= Instant::now() {
-            let late = Failure::late("a send", self.link.deadline());
+            let late = Failure::late("a send", self.link.deadline()).because(self.link.blocked());
             return self.refuse(command, late);
         }
         let Command { publication, until, done } = command;

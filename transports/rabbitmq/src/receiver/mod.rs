@@ -17,13 +17,13 @@ mod tests;
 mod times;
 
 use std::{
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     task::{Context, Poll},
 };
 
 use consign_core::{
     message::EntityPath,
-    transport::{self, Capabilities, Delivery, EntityInfo, ReceiveError},
+    transport::{self, Capabilities, Capability, Delivery, EntityInfo, Level, ReceiveError},
 };
 
 pub(crate) use self::lease::check;
@@ -94,7 +94,11 @@ impl transport::Receiver for RabbitMqReceiver {
         self.shared.poll_stopped(cx)
     }
 
+    /// The server counts releases of a queue of another program with a limit of deliveries.
     fn capabilities(&self) -> Capabilities {
+        if self.shared.source.has_delivery_limit.load(Ordering::Relaxed) {
+            return RabbitMq::CAPABILITIES.with(Capability::Release, Level::Unsupported);
+        }
         RabbitMq::CAPABILITIES
     }
 

@@ -2,7 +2,10 @@
 
 use std::{
     ops::Deref,
-    sync::{Arc, LazyLock, OnceLock},
+    sync::{
+        Arc, LazyLock, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use consign_core::{
@@ -10,7 +13,13 @@ use consign_core::{
     transport::{EntityInfo, ErrorKind},
 };
 
-use crate::{client, error::Failure, settings::QueueSettings, stored::Known};
+use crate::{
+    client,
+    dead_letters::foreign_queue,
+    entities::{Found, Known},
+    error::Failure,
+    settings::QueueSettings,
+};
 
 /// How a receiver takes messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +36,8 @@ pub(crate) struct Source {
     pub(crate) settings: Settings,
     /// Whether the routing key is the Subject of a message without one.
     pub(crate) subject_from_routing_key: bool,
+    /// Whether a release counts for RabbitMQ, which drops or dead-letters the message after the last one.
+    pub(crate) has_delivery_limit: Arc<AtomicBool>,
 }
 
 impl Source {
@@ -43,18 +54,39 @@ impl Source {
     pub(crate) async fn resolve(&self, client: &client::Shared) -> Result<(), Failure> {
         if !self.settings.is_found() {
             match client.entities.find(client, &self.path.parent()).await {
-                Ok(Known::Queue(settings)) => self.settings.set(settings),
-                Ok(Known::Topic(_)) => {
+                Ok(Found { known: Known::Queue(settings), is_foreign }) => {
+                    if is_foreign {
+                        self.look(client).await?;
+                    }
+                    self.settings.set(settings);
+                }
+                Ok(Found { known: Known::Topic(_), .. }) => {
                     return Err(Failure::new(
                         ErrorKind::InvalidOperation,
                         "a topic is received from by its subscriptions",
                     ));
                 }
                 // Another program may have a queue of that name alone.
-                Err(failure) if failure.kind() == ErrorKind::EntityNotFound && self.path.is_dead_letter() => {}
+                Err(failure) if failure.kind() == ErrorKind::EntityNotFound && self.path.is_dead_letter() => {
+                    self.look(client).await?;
+                }
                 Err(failure) => return Err(failure),
             }
         }
+        Ok(())
+    }
+
+    /// Looks at a queue of another program. Its answers would close a channel that was wrapped.
+    async fn look(&self, client: &client::Shared) -> Result<(), Failure> {
+        if client.link.is_wrapped() {
+            return Ok(());
+        }
+        let found = foreign_queue(client, self.path.as_str()).await?;
+        if found.is_stream {
+            let why = "the queue is a stream: messages of a stream are not settled";
+            return Err(Failure::new(ErrorKind::NotSupported, why));
+        }
+        self.has_delivery_limit.store(found.has_delivery_limit, Ordering::Relaxed);
         Ok(())
     }
 
@@ -85,7 +117,8 @@ impl Settings {
     /// The settings of an entity or of the entity of a sub-queue, if the client has them.
     pub(crate) fn kept(client: &client::Shared, path: &EntityPath) -> Self {
         let settings = Self::default();
-        if let Some(Known::Queue(known)) = client.entities.get(&path.parent()) {
+        // One of another program is looked at.
+        if let Some(Found { known: Known::Queue(known), is_foreign: false }) = client.entities.get(&path.parent()) {
             settings.set(known);
         }
         settings

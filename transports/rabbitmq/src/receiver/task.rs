@@ -201,6 +201,7 @@ fn subscribe(shared: Arc<Shared>, leased: Option<Leased>, credit: usize) -> Step
                 }))
             }
             Err(failure) => {
+                let failure = failure.explained(shared.client.link.blocked());
                 if failure.kind() == ErrorKind::EntityNotFound {
                     shared.client.entities.doubt(&shared.source.path.parent());
                 }

@@ -17,6 +17,7 @@ use consign_core::{
     transport::{self, Batch, Capabilities, Capability, ErrorKind, Level, SendError, Unsupported},
 };
 use futures_util::future::join_all;
+use lapin::types::ShortString;
 
 pub(crate) use self::target::Target;
 use self::target::{Resolving, Work};
@@ -105,6 +106,11 @@ impl RabbitMqSender {
                 (settings.default_time_to_live, false)
             }
             Target::Topic(ttl) => (*ttl, true),
+            Target::Exchange if delay.is_some() => {
+                let detail = "the exchange is of another program: a scheduled message would have another routing key";
+                return Err(SendError::new(ErrorKind::NotSupported).with_detail(detail));
+            }
+            Target::Exchange => (None, true),
             Target::Reply(_) if delay.is_some() => return Err(Unsupported::new(Capability::Scheduling).into()),
             Target::Reply(_) => (None, false),
         };
@@ -116,7 +122,7 @@ impl RabbitMqSender {
                 settings.session_slots,
             )
             .into(),
-            Target::Queue(_) | Target::Topic(_) => self.0.path.as_str().into(),
+            Target::Queue(_) | Target::Topic(_) | Target::Exchange => self.0.path.as_str().into(),
         };
         let number = self.0.shared.numbers.next(now);
         let stamp = Stamp {
@@ -128,12 +134,19 @@ impl RabbitMqSender {
             delayed_to: delay.is_some().then(|| place.clone().into_owned()),
             expiration: if delay.is_some() { Expiration::Never } else { Expiration::TimeToLive },
         };
+        let key = match target {
+            Target::Queue(_) | Target::Reply(_) => (*place).into(),
+            Target::Topic(_) => "".into(),
+            Target::Exchange => routing_key(message)?,
+        };
         let written = wire::write(message, &stamp)?;
         let publication = Publication {
             exchange: if is_topic { (*place).into() } else { "".into() },
-            key: if is_topic { "".into() } else { (*place).into() },
+            key,
             route: match target {
-                Target::Queue(_) => Route::Mandatory,
+                // The plugin for delayed messages routes one later, and would return it now.
+                Target::Exchange if message.application_properties().get(PLUGIN_DELAY).is_some() => Route::Optional,
+                Target::Queue(_) | Target::Exchange => Route::Mandatory,
                 // RabbitMQ returns each mandatory message for a direct reply, because it goes to no queue, and delivers it too.
                 Target::Topic(_) | Target::Reply(_) => Route::Optional,
             },
@@ -221,6 +234,16 @@ struct Prepared {
     publication: Publication,
     /// Steps of a delay, and the target queue or exchange.
     delay: Option<(u32, String)>,
+}
+
+/// The property of a message that the delayed-message plugin of RabbitMQ delays.
+const PLUGIN_DELAY: &str = "x-delay";
+
+/// Returns the routing key of a message to an exchange of another program.
+fn routing_key(message: &Message) -> Result<ShortString, SendError> {
+    let long =
+        |_| SendError::new(ErrorKind::InvalidArgument).with_detail("the Subject is the routing key: 255 bytes at most");
+    ShortString::try_new(message.subject().unwrap_or_default().to_owned()).map_err(long)
 }
 
 fn check_queue(message: &Message, settings: &QueueSettings) -> Result<(), SendError> {
@@ -324,11 +347,11 @@ impl transport::Sender for RabbitMqSender {
         }
     }
 
-    /// A reply that is sent by direct reply-to cannot be delayed.
+    /// A reply that is sent by direct reply-to cannot be delayed, nor a message to an exchange of another program.
     fn capabilities(&self) -> Capabilities {
         let can = RabbitMq::CAPABILITIES;
         match self.0.target.get() {
-            Some(Target::Reply(_)) => {
+            Some(Target::Reply(_) | Target::Exchange) => {
                 can.with(Capability::Scheduling, Level::Unsupported).with(Capability::DelayedRetry, Level::Unsupported)
             }
             _ => can,

@@ -14,21 +14,28 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::{RabbitMqSender, RabbitMqSending};
-use crate::{QueueSettings, error::Failure, stored::Known};
+use crate::{
+    QueueSettings,
+    entities::{Found, Known},
+    error::Failure,
+};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Target {
     Queue(Arc<QueueSettings>),
     /// An exchange, with the time to live that its messages have at most.
     Topic(Option<Duration>),
+    /// An exchange of another program, which routes by the Subject.
+    Exchange,
     /// A requester, by direct reply-to.
     Reply(String),
 }
 
-impl From<Known> for Target {
-    fn from(known: Known) -> Self {
-        match known {
+impl From<Found> for Target {
+    fn from(found: Found) -> Self {
+        match found.known {
             Known::Queue(settings) => Self::Queue(settings),
+            Known::Topic(_) if found.is_foreign => Self::Exchange,
             Known::Topic(ttl) => Self::Topic(ttl),
         }
     }

@@ -117,7 +117,8 @@ impl RabbitMq {
             return Err(ReceiveError::new(ErrorKind::InvalidOperation).with_detail(why));
         }
         let settings = Settings::kept(&self.0, &path);
-        let source = Source { path, mode: Mode::PeekLock, settings, subject_from_routing_key: false };
+        let (mode, has_delivery_limit) = (Mode::PeekLock, Arc::default());
+        let source = Source { path, mode, settings, subject_from_routing_key: false, has_delivery_limit };
         if source.settings.is_found() || source.path.is_sub_queue() {
             source.check_sessions()?;
         }

@@ -42,7 +42,7 @@ pub(super) async fn run(slot: Arc<Slot>, before: Option<Arc<Slot>>) {
         Err(failure) => {
             slot.lose();
             slot.client.slots.forget(&slot);
-            slot.stage.send_replace(Stage::Failed(failure));
+            slot.stage.send_replace(Stage::Failed(failure.of_slot()));
         }
     }
 }

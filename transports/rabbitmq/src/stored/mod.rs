@@ -107,11 +107,14 @@ pub(crate) async fn read(shared: &Shared, path: &EntityPath) -> Result<Option<Kn
     let until = Instant::now() + shared.link.deadline();
     loop {
         match shared.moves().publish(knock.clone()).await {
-            Ok(()) => return ask::one(shared, path).await,
+            Ok(()) => {
+                let asked = ask::one(shared, path).await;
+                return asked.map_err(|failure| failure.explained(shared.link.blocked()));
+            }
             Err(failure) if failure.kind() == ErrorKind::EntityNotFound => return Ok(None),
             // A quorum queue that is being created has no leader so far, and refuses.
             Err(failure) if failure.kind() == ErrorKind::General && Instant::now() < until => sleep(PAUSE).await,
-            Err(failure) => return Err(failure),
+            Err(failure) => return Err(failure.explained(shared.link.blocked())),
         }
     }
 }

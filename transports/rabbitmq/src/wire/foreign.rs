@@ -232,3 +232,30 @@ fn headers_beyond_the_limits_stay_on_a_copy_with_a_reason() {
     assert!(facts.exceeds_limits);
     assert_eq!((dead.dead_letter_reason(), text(&dead, "traceparent")), (Some("HeaderSizeExceeded"), Some(PARENT)));
 }
+
+/// Rules: K-112.
+#[test]
+fn a_header_with_the_prefix_of_this_crate_is_read_and_stays_on_copies() {
+    let nested = AMQPValue::FieldTable(table(vec![("id", AMQPValue::LongInt(7))]));
+    let headers = table(vec![("sb-tenant", long("x")), ("sb-shard", AMQPValue::LongInt(3)), ("sb-owner", nested)]);
+    let raw = BasicProperties::default().with_headers(headers.clone());
+    let (mut message, _) = decoded(&raw);
+    assert_eq!(text(&message, "sb-tenant"), Some("x"));
+    assert_eq!(message.application_properties().get("sb-shard"), Some(&PropertyValue::I32(3)));
+    assert_eq!(message.pass_through().unwrap().annotations[0].0, "sb-owner");
+
+    let copied = |message: &Message| {
+        let copy = again(message, &stamp(), &raw, Bytes::from_static(b"body")).unwrap().properties;
+        assert_eq!(decoded(&copy).0.application_properties(), message.application_properties());
+        copy.headers().clone().unwrap()
+    };
+    let copy = copied(&message);
+    for (name, value) in headers.inner() {
+        assert_eq!(copy.inner().get(name), Some(value), "{name}");
+        assert!(!copy.contains_key(&format!("sb-property-{name}")), "{name} is written once");
+    }
+    message.properties_mut().application_properties_mut().insert("sb-tenant", "changed");
+    let copy = copied(&message);
+    assert_eq!(copy.inner().get("sb-property-sb-tenant"), Some(&long("changed")));
+    assert!(!copy.contains_key("sb-tenant"), "a settlement has changed it");
+}

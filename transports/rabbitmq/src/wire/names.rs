@@ -1,4 +1,5 @@
-//! Headers of this crate. `sb-` is reserved: an application property of such a name is written under [`ESCAPE`].
+//! Headers of this crate. `sb-` is reserved: an application property of such a name is written under [`ESCAPE`]. A header of such a
+//! name that this crate does not have is read, and kept, as any other.
 
 pub(crate) const CONTENT_TYPE: &str = "sb-content-type";
 pub(crate) const CORRELATION_ID: &str = "sb-correlation-id";
@@ -55,6 +56,44 @@ pub(crate) const LONG_MESSAGE_ID: &str = "message_id";
 
 const PREFIX: &str = "sb-";
 
+/// Other names with the prefix are headers of another publisher.
+const OWN: [&str; 34] = [
+    CONTENT_TYPE,
+    CORRELATION_ID,
+    MESSAGE_ID,
+    MESSAGE_ID_STAMPED,
+    SUBJECT,
+    REPLY_TO,
+    REPLY_TO_SESSION_ID,
+    SESSION_ID,
+    PARTITION_KEY,
+    TRANSACTION_PARTITION_KEY,
+    TO,
+    TIME_TO_LIVE,
+    SCHEDULED_TIME,
+    ENQUEUED_TIME,
+    SEQUENCE_NUMBER,
+    FAILED_DELIVERIES,
+    ROUTING_KEY,
+    DESTINATION,
+    SESSION_BUCKET,
+    OPEN_SLOTS,
+    VERSION,
+    HAS_STATE,
+    FAILURES,
+    BODY,
+    TYPES,
+    USER_ID,
+    CONTENT_ENCODING,
+    GROUP_SEQUENCE,
+    CREATION_TIME,
+    DURABLE,
+    FIRST_ACQUIRER,
+    FORCE_PERSISTENCE,
+    ANNOTATIONS,
+    FOOTER,
+];
+
 /// Returns the name of a header with a property, for a report; the prefix of all for another name.
 pub(super) fn of_property(name: &str) -> &'static str {
     let all = [
@@ -96,4 +135,14 @@ pub(super) fn is_history(name: &str) -> bool {
 pub(super) fn is_reserved(name: &str) -> bool {
     const BROKERS: [&str; 4] = ["CC", "BCC", "x-delivery-count", ACQUIRED];
     name.starts_with(PREFIX) || BROKERS.contains(&name) || is_history(name)
+}
+
+/// Whether a header of a delivery is one of another publisher, or an application property.
+pub(super) fn is_read(name: &str) -> bool {
+    if name.starts_with(PREFIX) { !OWN.contains(&name) } else { !is_reserved(name) }
+}
+
+/// Whether a header has the prefix of this crate, and is one of another publisher.
+pub(super) fn is_foreign(name: &str) -> bool {
+    name.starts_with(PREFIX) && is_read(name) && !name.starts_with(ESCAPE)
 }

@@ -94,7 +94,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
     });
     for (name, value) in headers {
         let name = name.as_str();
-        if !names::is_reserved(name) || name.starts_with(names::ESCAPE) {
+        if names::is_read(name) {
             let kind = types.and_then(|types| text(types.get(name)?)).and_then(property::Type::from_name);
             if let Some(value) = property::read(value, kind) {
                 let name = name.strip_prefix(names::ESCAPE).unwrap_or(name);

@@ -321,6 +321,12 @@ pub(crate) fn again(
     if is_foreign && message.pass_through().is_some_and(|rest| !rest.annotations.is_empty()) {
         own.properties_mut().pass_through_mut().annotations.retain(|(name, value)| !is_as_it_came(name, value));
     }
+    // Those of another publisher whose names are reserved keep them.
+    for (name, value) in came.into_iter().flatten().map(|(name, value)| (name.as_str(), value)) {
+        if names::is_foreign(name) && own.application_properties().get(name) == property::read(value, None).as_ref() {
+            own.properties_mut().application_properties_mut().remove(name);
+        }
+    }
     let mut written = write(&own, stamp)?;
     let mut headers = written.properties.headers().clone().unwrap_or_default();
     let mut unread = Vec::new();
@@ -328,7 +334,7 @@ pub(crate) fn again(
         if name.as_str() == names::BODY {
             headers.insert(name.clone(), value.clone());
         }
-        if names::is_reserved(name.as_str()) {
+        if !names::is_read(name.as_str()) || name.as_str().starts_with(names::ESCAPE) {
             continue;
         }
         match message.application_properties().get(name.as_str()) {

@@ -8,7 +8,7 @@ use consign_conformance::{Suite, table};
 use crate::support::backend::Rabbit;
 
 /// What waits in real time does so beside the others.
-const AT_ONCE: usize = 24;
+const AT_ONCE: usize = 40;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_table_is_up_to_date() {

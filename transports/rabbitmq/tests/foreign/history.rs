@@ -54,12 +54,15 @@ async fn delete(theirs: &Theirs, exchange: &str) {
 async fn the_routing_key_of_a_registered_queue_is_the_subject() {
     let Some(theirs) = Theirs::declare(&[("x-dead-letter-exchange", text("DLX"))]).await else { return };
     let events = bind(&theirs, ExchangeKind::Topic, &theirs.queue, "order.*").await;
-    let rabbit = support::connect(support::options()).await.unwrap();
     publish(&theirs, &events, "order.placed", BasicProperties::default()).await;
-    let unregistered = rabbit.receiver(&theirs.queue).unwrap().receive_within(SOON).await.unwrap();
-    assert_eq!(unregistered.message.subject(), None);
-    unregistered.complete().await.unwrap();
+    // Its own connection: a dropped receiver takes messages until the broker has its cancellation.
+    let unregistered = support::connect(support::options()).await.unwrap();
+    let delivery = unregistered.receiver(&theirs.queue).unwrap().receive_within(SOON).await.unwrap();
+    assert_eq!(delivery.message.subject(), None);
+    delivery.complete().await.unwrap();
+    unregistered.close().await.unwrap();
 
+    let rabbit = support::connect(support::options()).await.unwrap();
     rabbit.register_subject_from_routing_key(&theirs.queue).unwrap();
     let mut receiver = rabbit.receiver(&theirs.queue).unwrap();
     let typed = BasicProperties::default().with_type("typed".into());

@@ -76,17 +76,23 @@ async fn a_message_in_another_slot_is_moved_to_its_own() {
     assert_eq!(holder.session_id(), "customer-7");
     publisher.publish(&slot(&bench.queue, wrong), "customer-7", "2").await;
     let mut acceptor = other.session_acceptor(&bench.queue).unwrap();
-    let second = acceptor.accept_next_within(Duration::from_secs(2)).await;
-    assert_eq!(second.unwrap_err().kind(), ErrorKind::ServiceTimeout);
-    let (body, count, first) = next(&mut holder).await;
-    assert_eq!((body.as_str(), count), ("1", 1));
-    first.complete().await.unwrap();
-    let delivery = holder.receive_within(SOON).await.unwrap();
-    assert_eq!((delivery.message.message_id(), delivery.message.payload()), (Some("2"), Some(&b"2"[..])));
-    let origin = delivery.message.application_properties().get("origin").and_then(|origin| origin.as_str());
-    assert_eq!(origin, Some("foreign"));
-    delivery.complete().await.unwrap();
-    holder.close().await.unwrap();
+    let holding = async {
+        // Long enough for the other client to find the slot and its message.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        let (body, count, first) = next(&mut holder).await;
+        assert_eq!((body.as_str(), count), ("1", 1));
+        first.complete().await.unwrap();
+        let delivery = holder.receive_within(SOON).await.unwrap();
+        assert_eq!((delivery.message.message_id(), delivery.message.payload()), (Some("2"), Some(&b"2"[..])));
+        let origin = delivery.message.application_properties().get("origin").and_then(|origin| origin.as_str());
+        assert_eq!(origin, Some("foreign"));
+        delivery.complete().await.unwrap();
+        holder.close().await.unwrap();
+    };
+    tokio::select! {
+        accepted = acceptor.accept_next() => panic!("{:?}", accepted.map(|session| session.session_id().to_owned())),
+        () = holding => {}
+    }
     publisher.end().await;
     other.close().await.unwrap();
     bench.end().await;
@@ -251,17 +257,19 @@ async fn an_empty_slot_delays_short_accepts_once() {
     let purge = || publisher.channel.queue_purge(emptied.as_str().into(), QueuePurgeOptions::default());
     let purged = async { while purge().await.unwrap() == 0 {} };
     tokio::time::timeout(SOON, purged).await.expect("the message of the first session returns to its slot");
-    let began = tokio::time::Instant::now();
     let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let mut accepts = 0;
     let accepted = loop {
+        accepts += 1;
+        // A search that waits again and again takes 3 s from the moment at which it has found the other session: 15 accepts.
+        // A time would be longer on a machine that is busy, and an accept is longer too.
+        assert!(accepts < 12, "it waits again");
         match acceptor.accept_next_within(Duration::from_millis(200)).await {
-            Err(error) if error.kind() == ErrorKind::ServiceTimeout => assert!(began.elapsed() < SOON),
+            Err(error) if error.kind() == ErrorKind::ServiceTimeout => {}
             accepted => break accepted.unwrap(),
         }
     };
     assert_eq!(accepted.session_id(), other);
-    // A search that waits again and again takes 3 s from the moment at which it has found the other session.
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     accepted.close().await.unwrap();
     publisher.end().await;
     bench.end().await;

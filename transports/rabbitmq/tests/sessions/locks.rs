@@ -8,15 +8,15 @@ use consign::{
 };
 use consign_conformance::faults::Proxy;
 use consign_rabbitmq::{
-    QueueSettings, RabbitMq, RabbitMqSession,
-    lapin::{Channel, Connection, ConnectionProperties, options::QueueDeclareOptions, types::FieldTable},
+    QueueSettings, RabbitMq,
+    lapin::{Connection, ConnectionProperties},
 };
 use futures_util::future::{FutureExt, join_all};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 
-use crate::{Bench, MOMENT, SOON, accept_soon, by_session, expect, foreign::bucket, next, support};
+use crate::{Bench, MOMENT, SOON, accept_soon, by_long_session, by_session, expect, foreign::bucket, next, support};
 
-async fn proxy() -> (Proxy, String) {
+pub(crate) async fn proxy() -> (Proxy, String) {
     let address = support::address();
     let (login, rest) = address.rsplit_once('@').expect("a broker that answers");
     let (server, rest) = rest.split_once('/').expect("a broker that answers");
@@ -93,13 +93,23 @@ async fn a_session_is_had_by_another_client_when_its_slot_is_given_up() {
 /// Rules: N-04.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_next_session_may_be_in_a_slot_that_is_held() {
-    let Some(bench) = Bench::new(by_session(2)).await else { return };
+    let Some(bench) = Bench::new(by_long_session(2)).await else { return };
     let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
     let ids: Vec<String> = (0..8).map(|number| format!("s{number}")).collect();
     let mut held = Vec::new();
+    let mut marks = Vec::new();
+    for slot in 0..2 {
+        let mark = (0..1_000).map(|number| format!("mark{number}")).find(|id| bucket(id) % 2 == slot).unwrap();
+        marks.push(bench.accept(&mark).await);
+    }
     for id in &ids {
         bench.send(id, "1").await;
         bench.send(id, "2").await;
+    }
+    // What is before it in the slot has arrived too.
+    for mark in &mut marks {
+        bench.send(mark.session_id(), "last").await;
+        expect(mark, &[("last", 1)]).await;
     }
     for id in &ids {
         let session = acceptor.accept_next_within(SOON).await.unwrap();
@@ -113,7 +123,28 @@ async fn the_next_session_may_be_in_a_slot_that_is_held() {
     let mut again = waiting.await.unwrap();
     assert_eq!(again.session_id(), ids[3]);
     expect(&mut again, &[("1", 1), ("2", 1)]).await;
-    drop((held, again));
+    drop((held, again, marks));
+    bench.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_are_accepted_from_slots_that_no_client_holds() {
+    let Some(bench) = Bench::new(by_session(2)).await else { return };
+    let ids =
+        [0, 1].map(|slot| (0..1_000).map(|number| format!("s{number}")).find(|id| bucket(id) % 2 == slot).unwrap());
+    for id in &ids {
+        bench.send(id, id).await;
+    }
+    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
+    let mut held = Vec::new();
+    for _ in &ids {
+        held.push(acceptor.accept_next_within(SOON).await.unwrap());
+    }
+    for id in &ids {
+        let session = held.iter_mut().find(|session| session.session_id() == id).expect("both are accepted");
+        expect(session, &[(id, 1)]).await;
+    }
+    drop(held);
     bench.end().await;
 }
 
@@ -160,7 +191,7 @@ async fn a_lost_connection_loses_its_sessions_and_counts_nothing() {
 }
 
 /// Whether it ended within so many polls. It is dropped.
-async fn ends_within<T, E>(polls: usize, future: impl Future<Output = Result<T, E>>) -> bool {
+pub(crate) async fn ends_within<T, E>(polls: usize, future: impl Future<Output = Result<T, E>>) -> bool {
     let mut future = pin!(future);
     let mut left = polls;
     poll_fn(|cx| {
@@ -198,7 +229,7 @@ async fn an_accept_that_is_dropped_at_any_poll_leaves_no_lock() {
 /// Each slot that is opened takes two channels, and each that another has is refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sessions_outlive_the_numbers_of_a_connection() {
-    let Some(bench) = Bench::new(by_session(2)).await else { return };
+    let Some(bench) = Bench::new(by_long_session(2)).await else { return };
     let few = bench.other(support::options(), &format!("{}?channel_max=12", support::address())).await;
     let ids: Vec<String> = (0..20).map(|number| format!("s{number}")).collect();
     let mut kept = few.accept_session(&bench.queue, &ids[0]).await.unwrap();
@@ -330,116 +361,5 @@ async fn an_accept_that_follows_within_a_second_continues() {
     };
     let session = timeout(SOON, accepting).await.expect("an accept finds the session");
     session.close().await.unwrap();
-    bench.end().await;
-}
-
-/// Two slots of one queue: a client has opened that of "a" and "c", and none that of "b". "b" has the older message.
-struct Older {
-    held: RabbitMqSession,
-    connection: Connection,
-    channel: Channel,
-    slot_of_b: String,
-}
-
-impl Older {
-    async fn new(bench: &Bench, client: &RabbitMq) -> Self {
-        let slot = |id| bucket(id) % 2;
-        assert!(slot("a") == slot("c") && slot("b") != slot("c"));
-        let connection = Connection::connect(&support::address(), ConnectionProperties::default())
-            .await
-            .expect("a broker that answers");
-        let channel = connection.create_channel().await.expect("a broker that answers");
-        let held = client.accept_session(&bench.queue, "a").await.expect("a broker that answers");
-        bench.send("b", "1").await;
-        bench.send("c", "2").await;
-        // The message of "c" has arrived when it is received, whatever the broker counts.
-        let mut c = client.accept_session(&bench.queue, "c").await.expect("a broker that answers");
-        std::mem::forget(next(&mut c).await);
-        c.close().await.expect("a broker that answers");
-        let older = Self { held, connection, channel, slot_of_b: format!("{}/$slot-{:02}-02", bench.queue, slot("b")) };
-        older.b_is_free().await;
-        older
-    }
-
-    /// Waits until the broker counts so many messages and readers in the slot of "b". A quorum queue may count late.
-    async fn b_has(&self, messages: u32, readers: u32) {
-        let options = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
-        let mut counted = (0, 0);
-        for _ in 0..1_000 {
-            let name = self.slot_of_b.as_str().into();
-            let slot =
-                self.channel.queue_declare(name, options, FieldTable::default()).await.expect("a broker that answers");
-            counted = (slot.message_count(), slot.consumer_count());
-            if counted == (messages, readers) {
-                return;
-            }
-            sleep(Duration::from_millis(10)).await;
-        }
-        panic!("{counted:?} instead of {:?}", (messages, readers));
-    }
-
-    /// An accept opens a slot that has messages and no reader.
-    async fn b_is_free(&self) {
-        self.b_has(1, 0).await;
-    }
-
-    async fn end(self) {
-        self.held.close().await.expect("a broker that answers");
-        self.connection.close(200, "".into()).await.expect("a broker that answers");
-    }
-}
-
-/// Rules: K-221.
-#[tokio::test]
-async fn a_session_that_an_old_accept_found_is_not_taken_before_an_older_one() {
-    let Some(bench) = Bench::new(by_session(2)).await else { return };
-    let older = Older::new(&bench, &bench.rabbit).await;
-    let mut acceptor = bench.rabbit.session_acceptor(&bench.queue).unwrap();
-    // The first poll asks for counts. The second one has them: it opens the slot of "b", and finds "c" meanwhile.
-    assert!(!ends_within(2, acceptor.accept_next()).await);
-    older.b_has(0, 1).await;
-    // After 3 s an accept would not wait for that slot. The broker has the real clock.
-    sleep(Duration::from_millis(3_500)).await;
-    older.b_is_free().await;
-    let next = timeout(SOON, acceptor.accept_next()).await.expect("a session").unwrap();
-    assert_eq!(next.session_id(), "b");
-    next.close().await.unwrap();
-    older.end().await;
-    bench.end().await;
-}
-
-/// Rules: K-221.
-/// Another client may not give up a slot so soon. Here the server does not answer.
-#[tokio::test]
-async fn an_accept_waits_for_the_slot_of_an_older_session_for_three_seconds() {
-    let Some(bench) = Bench::new(by_session(2)).await else { return };
-    let (proxy, address) = proxy().await;
-    let client = bench.other(support::options(), &address).await;
-    let older = Older::new(&bench, &client).await;
-    let mut acceptor = client.session_acceptor(&bench.queue).unwrap();
-    let mut accepting = Box::pin(acceptor.accept_next());
-    let (mut polls, mut began) = (0, Instant::now());
-    // The first poll asks for counts. The second one has them, begins to open the slot of "b", and finds "c".
-    let accepted = poll_fn(|cx| {
-        polls += 1;
-        if polls == 2 {
-            proxy.freeze(true);
-            began = Instant::now();
-        }
-        accepting.as_mut().poll(cx)
-    });
-    let mut next_session = timeout(SOON, accepted).await.expect("the slot is left out").unwrap();
-    assert_eq!(next_session.session_id(), "c");
-    assert!(began.elapsed() >= Duration::from_secs(3), "{:?}", began.elapsed());
-    drop(accepting);
-    proxy.freeze(false);
-    expect(&mut next_session, &[("2", 1)]).await;
-    // The slot of "b" opens later, and is not left out then.
-    let session = timeout(SOON, acceptor.accept_next()).await.expect("a session").unwrap();
-    assert_eq!(session.session_id(), "b");
-    session.close().await.unwrap();
-    next_session.close().await.unwrap();
-    older.end().await;
-    client.close().await.unwrap();
     bench.end().await;
 }

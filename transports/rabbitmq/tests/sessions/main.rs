@@ -5,6 +5,7 @@ mod support;
 
 mod foreign;
 mod locks;
+mod older;
 mod order;
 mod state;
 
@@ -18,13 +19,20 @@ use consign_rabbitmq::{Options, QueueSettings, RabbitMq, RabbitMqLease, RabbitMq
 use tokio::time::timeout;
 
 /// For what happens at once, on a machine that is busy.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(40);
 const MOMENT: Duration = Duration::from_millis(300);
 
 fn by_session(slots: u16) -> QueueSettings {
     let mut settings = QueueSettings::default();
     settings.requires_session = true;
     settings.session_slots = slots;
+    settings
+}
+
+/// The same, with locks that are not renewed and outlast a loop on a machine that is busy.
+fn by_long_session(slots: u16) -> QueueSettings {
+    let mut settings = by_session(slots);
+    settings.lock_duration = Duration::from_secs(300);
     settings
 }
 

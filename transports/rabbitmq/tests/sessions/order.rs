@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 use tower::service_fn;
 
-use crate::{Bench, MOMENT, SOON, accept_soon, by_session, count, expect, next, support, text};
+use crate::{Bench, MOMENT, SOON, accept_soon, by_long_session, by_session, count, expect, next, support, text};
 
 /// What the holders of a session have completed, in their order: by which client, and which message.
 type Log = Mutex<HashMap<String, Vec<(usize, usize)>>>;
@@ -276,7 +276,7 @@ async fn a_slot_is_read_2_048_messages_ahead() {
     const AHEAD: usize = 2_048;
     // All are on their way at once, and so in their order.
     let options = support::options().sends_in_flight(AHEAD);
-    let Some(bench) = Bench::with(options, by_session(1)).await else { return };
+    let Some(bench) = Bench::with(options, by_long_session(1)).await else { return };
     let sender = bench.rabbit.sender(&bench.queue).unwrap();
     let message = |id: &'static str, body: usize| Message::builder().session_id(id).build(body.to_string()).unwrap();
     let sends = join_all((0..AHEAD).map(|number| sender.send(message("b", number)))).await;

@@ -46,9 +46,9 @@ pub(crate) async fn connect(options: Options) -> Option<RabbitMq> {
     }
 }
 
-/// Repeats a call for 20 s at most, until it succeeds: one that precedes a test has its short timeout too.
+/// Repeats a call for 60 s at most, until it succeeds: one that precedes a test has its short timeout too.
 pub(crate) async fn repeated<T, E: Debug>(mut call: impl AsyncFnMut() -> Result<T, E>) -> T {
-    let until = tokio::time::Instant::now() + Duration::from_secs(20);
+    let until = tokio::time::Instant::now() + Duration::from_secs(60);
     loop {
         match call().await {
             Ok(done) => return done,

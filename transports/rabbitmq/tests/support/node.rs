@@ -16,39 +16,53 @@ use tokio::time::{Instant, sleep};
 
 /// Not the wrapper in the path, which needs to be root.
 const SERVER: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
+/// One that has just ended may still have its name or a port.
+const ATTEMPTS: usize = 5;
 
 pub(crate) struct Node {
     folder: TempDir,
     name: String,
-    ports: [u16; 2],
+    /// Of AMQP, of the distribution of Erlang, and one more for a configuration.
+    ports: [u16; 3],
     process: Mutex<Option<Child>>,
 }
 
 impl Node {
     /// Starts one; `None` where there is no RabbitMQ to be started, and nobody said that there is.
     pub(crate) async fn start() -> Option<Self> {
-        Self::start_with(|_| String::new()).await
+        Self::start_with(|_, _| String::new()).await
     }
 
-    /// Starts one with a configuration, which may name files in the folder.
-    pub(crate) async fn start_with(configuration: impl FnOnce(&Path) -> String) -> Option<Self> {
+    /// Starts one with a configuration, which may name files in the folder, and one more port.
+    pub(crate) async fn start_with(configuration: impl Fn(&Path, u16) -> String) -> Option<Self> {
         if !Path::new(SERVER).exists() {
             assert!(std::env::var_os(super::VARIABLE).is_none(), "there is no {SERVER}");
             left_out(&format!("tests that start a RabbitMQ: there is no {SERVER}; scripts/brokers installs it"));
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        std::fs::write(folder.path().join("rabbitmq.conf"), configuration(folder.path())).expect("a file");
-        let ports = [free_port(), free_port()];
         let name = format!("consign-{:016x}@localhost", fastrand::u64(..));
-        let node = Self { folder, name, ports, process: Mutex::new(None) };
-        node.spawn().expect("a server that starts");
-        node.answers().await;
-        Some(node)
+        let mut node = Self { folder, name, ports: free_ports(), process: Mutex::new(None) };
+        for _ in 0..ATTEMPTS {
+            let configuration = configuration(node.folder(), node.ports[2]);
+            std::fs::write(node.folder().join("rabbitmq.conf"), configuration).expect("a file");
+            node.spawn().expect("a server that starts");
+            if node.answers().await {
+                return Some(node);
+            }
+            node.kill();
+            node.ports = free_ports();
+        }
+        panic!("the node ends when it starts");
     }
 
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Returns the port that its configuration got.
+    pub(crate) fn further_port(&self) -> u16 {
+        self.ports[2]
     }
 
     pub(crate) fn socket(&self) -> SocketAddr {
@@ -81,13 +95,21 @@ impl Node {
         Ok(())
     }
 
-    /// Waits until it takes connections.
-    async fn answers(&self) {
-        let until = Instant::now() + Duration::from_secs(90);
+    /// Waits until it takes connections. `false` if it ends: another process may have got one of its ports.
+    async fn answers(&self) -> bool {
+        let until = Instant::now() + Duration::from_secs(180);
         while let Err(error) = super::options().timeout(Duration::from_secs(5)).connect(&self.address()).await {
+            if self.has_ended() {
+                return false;
+            }
             assert!(Instant::now() < until, "the node does not answer: {error}");
             sleep(Duration::from_millis(200)).await;
         }
+        true
+    }
+
+    fn has_ended(&self) -> bool {
+        self.process.lock().as_mut().is_some_and(|child| child.try_wait().is_ok_and(|status| status.is_some()))
     }
 
     /// Kills it, without a chance to put anything in order.
@@ -101,10 +123,14 @@ impl Node {
     }
 
     pub(crate) async fn restart(&self) -> io::Result<()> {
-        self.kill();
-        self.spawn()?;
-        self.answers().await;
-        Ok(())
+        for _ in 0..ATTEMPTS {
+            self.kill();
+            self.spawn()?;
+            if self.answers().await {
+                return Ok(());
+            }
+        }
+        Err(io::Error::other("the node ends when it starts"))
     }
 }
 
@@ -114,7 +140,12 @@ impl Drop for Node {
     }
 }
 
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
-    listener.local_addr().expect("its number").port()
+/// Returns ports that are free. They are outside of the range that the system assigns ports from.
+fn free_ports<const N: usize>() -> [u16; N] {
+    // Each is kept until all are found: they differ.
+    let listeners: [TcpListener; N] = std::array::from_fn(|_| {
+        let any = || TcpListener::bind((Ipv4Addr::LOCALHOST, fastrand::u16(15_000..32_000)));
+        std::iter::repeat_with(any).take(1_000).find_map(Result::ok).expect("a free port")
+    });
+    listeners.map(|listener| listener.local_addr().expect("its number").port())
 }

@@ -8,7 +8,7 @@ use consign::{
 use consign_conformance::faults::Proxy;
 use consign_rabbitmq::lapin::{Connection, ConnectionProperties, options::QueueDeclareOptions, types::FieldTable};
 
-use crate::{SOON, connect, declared, end, registry, settings, support};
+use crate::{SOON, connect, counted, declared, end, registry, settings, support};
 
 const REFUSING: &str = "127.0.0.1:1";
 
@@ -116,7 +116,7 @@ async fn the_session_slots_of_a_url_are_those_of_what_it_declares() {
     let four = registry().connect(&crate::url("session_slots=4")).await.unwrap();
     four.declare(&bills, &settings().requires_session(true).into()).await.unwrap();
     four.sender(&bills).await.unwrap().send(message("b")).await.unwrap();
-    assert_eq!(transport.counts(&bills).await.unwrap().active, 2);
+    counted(&transport, &bills, (2, 0)).await;
     four.close().await.unwrap();
     let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
     let channel = connection.create_channel().await.unwrap();

@@ -18,7 +18,7 @@ use consign::{
 };
 
 /// For what happens at once, on a machine that is busy.
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(40);
 /// For what does not happen.
 const MOMENT: Duration = Duration::from_millis(300);
 
@@ -50,6 +50,23 @@ async fn declared(transport: &DynTransport, name: &str, settings: impl Into<Enti
     let path = path(name);
     transport.declare(&path, &settings.into()).await.expect("a server");
     path
+}
+
+/// Waits until an entity has so many active messages and dead letters. A quorum queue on a machine that is busy answers 0.
+async fn counted(transport: &DynTransport, path: &EntityPath, expected: (usize, usize)) {
+    let mut found = (0, 0);
+    let counting = async {
+        loop {
+            let counts = transport.counts(path).await.expect("a server");
+            found = (counts.active, counts.dead_lettered);
+            if found == expected {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let is_counted = tokio::time::timeout(SOON, counting).await.is_ok();
+    assert!(is_counted, "{path}: {found:?} instead of {expected:?}");
 }
 
 /// Deletes entities, and checks that the server has nothing of them.

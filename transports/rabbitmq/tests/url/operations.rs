@@ -17,7 +17,7 @@ use consign::{
 use consign_rabbitmq::RabbitMq;
 use tokio::time::timeout;
 
-use crate::{MOMENT, SOON, connect, declared, end, path, settings};
+use crate::{MOMENT, SOON, connect, counted, declared, end, path, settings};
 
 fn text(delivery: &Delivery<DynLease>) -> &[u8] {
     delivery.message.payload().expect("a body")
@@ -43,8 +43,7 @@ async fn messages_are_sent_counted_settled_and_dead_lettered() {
     for body in ["one", "two", "three"] {
         sender.send(Message::new(body)).await.unwrap();
     }
-    let counts = transport.counts(&orders).await.unwrap();
-    assert_eq!((counts.active, counts.dead_lettered), (3, 0));
+    counted(&transport, &orders, (3, 0)).await;
 
     // One receiver, for each has a message ahead for a moment.
     let mut receiver = transport.receiver(&orders, ReceiveMode::PeekLock).await.unwrap();
@@ -62,9 +61,8 @@ async fn messages_are_sent_counted_settled_and_dead_lettered() {
     }
     drop(receiver);
     let dead = orders.dead_letter();
-    let counts = transport.counts(&orders).await.unwrap();
-    assert_eq!((counts.active, counts.dead_lettered), (0, 2));
-    assert_eq!(transport.counts(&dead).await.unwrap().active, 2);
+    counted(&transport, &orders, (0, 2)).await;
+    counted(&transport, &dead, (2, 0)).await;
     let mut dead = transport.receiver(&dead, ReceiveMode::PeekLock).await.unwrap();
     for reason in ["MissingProperty", "MaxDeliveryCountExceeded"] {
         let delivery = dead.receive_within(SOON).await.unwrap();
@@ -112,7 +110,7 @@ async fn sessions_have_a_state_that_another_client_reads() {
     let sender = transport.sender(&bills).await.unwrap();
     let bill = Message::builder().session_id("customer-7").build("a bill").unwrap();
     sender.send(bill).await.unwrap();
-    assert_eq!(transport.counts(&bills).await.unwrap().active, 1);
+    counted(&transport, &bills, (1, 0)).await;
 
     let mut source = transport.sessions(&bills).await.unwrap();
     let accepting = std::future::poll_fn(|cx| source.poll_accept(cx));
