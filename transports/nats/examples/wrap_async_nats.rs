@@ -35,7 +35,8 @@ pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: 
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(limit));
     let router = Router::new(Codecs::json()).fallback(priced).build()?;
     let mut stack = layers.layer(CatchPanicLayer::new()).service(router);
-    let mut deliveries = consumer.messages().await?;
+    // The acknowledgement wait of a message runs while it waits in the client.
+    let mut deliveries = consumer.stream().max_messages_per_batch(1).messages().await?;
     while let Some(delivery) = deliveries.try_next().await? {
         let disposition = match convert::from_jetstream(&delivery) {
             Ok(message) => stack.ready().await?.call(message).await,

@@ -8,8 +8,8 @@ use std::{
 use async_nats::jetstream::message::StreamMessage;
 use consign_core::{
     Message,
-    message::{MessageState, Received, SequenceNumber},
-    settlement::DeadLetter,
+    message::{MessageState, PropertyValue, Received, SequenceNumber},
+    settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{Lease, ManageError, SettleError},
 };
@@ -120,7 +120,7 @@ impl Found {
         if !source.is_dead_letter() {
             DeadLetter::remove_reason(&mut shown);
         }
-        let mut failed = read.count;
+        let mut failed = if source.is_dead_letter() { failures(&shown, read.count) } else { read.count };
         let place = match (look.state, &source.place) {
             (MessageState::Deferred, _) => Place::Deferred(read.number),
             (_, place) => place.clone(),
@@ -146,5 +146,15 @@ impl Found {
             self.by_number.pop_last();
         }
         Ok(())
+    }
+}
+
+/// The failed deliveries of a dead letter. The delivery that dead-lettered it is stored too, and has failed only if it was the
+/// last one.
+fn failures(dead: &Message, deliveries: u32) -> u32 {
+    let reason = dead.application_properties().get(DeadLetter::REASON).and_then(PropertyValue::as_str);
+    match reason {
+        Some(reason) if reason == DeadLetterReason::MaxDeliveryCountExceeded.as_str() => deliveries,
+        _ => deliveries.saturating_sub(1),
     }
 }

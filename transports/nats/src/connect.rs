@@ -46,9 +46,9 @@ impl Options {
     ///
     /// - [`CommunicationProblem`](ErrorKind::CommunicationProblem) if there is no server
     /// - [`ServiceTimeout`](ErrorKind::ServiceTimeout) if the server does not answer in time
-    /// - [`Unauthorized`](ErrorKind::Unauthorized) if it refuses the credentials
-    /// - [`NotSupported`](ErrorKind::NotSupported) if it is older than 2.9 or without JetStream, or if `tls://` or a server that
-    ///   requires TLS has no provider of cryptography
+    /// - [`Unauthorized`](ErrorKind::Unauthorized) if it refuses the credentials, or does not permit requests of JetStream
+    /// - [`NotSupported`](ErrorKind::NotSupported) if it or the account is without JetStream, if it is older than 2.9, or if `tls://`
+    ///   or a server that requires TLS has no provider of cryptography
     /// - [`InvalidArgument`](ErrorKind::InvalidArgument) for an address or a namespace that breaks a rule
     pub async fn connect(self, url: &str) -> Result<Nats, ManageError> {
         let refused = |expected| ManageError::new(ErrorKind::InvalidArgument).with_detail(expected);
@@ -78,6 +78,13 @@ impl Options {
             .request_timeout(Some(self.timeout))
             .max_reconnects(None)
             .reconnect_delay_callback(pause);
+        if !self.has_foreign_client {
+            let refusals = self.refusals.clone();
+            options = options.event_callback(move |event| {
+                refusals.observe(&event);
+                std::future::ready(())
+            });
+        }
         if requires_tls {
             options = options.require_tls(true);
         }

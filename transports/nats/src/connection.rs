@@ -16,7 +16,10 @@ use consign_core::{
 use futures_util::{TryFutureExt, future::join_all};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value as Json;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
 
 use crate::{
     error::{Fault, general},
@@ -25,6 +28,7 @@ use crate::{
     link::{Link, Watching},
     log,
     options::{self, Options},
+    refusals::Refusals,
     returned::Returned,
     time::ServerClock,
     wire,
@@ -45,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) namespace: String,
     /// The only server of the URL.
     server: Option<ServerAddress>,
+    pub(crate) refusals: Refusals,
     pub(crate) returned: Returned,
     pub(crate) fan_outs: FanOuts,
     pub(crate) server_clock: ServerClock,
@@ -97,6 +102,7 @@ impl Nats {
             patience: options.patience,
             namespace: options.namespace.clone(),
             server: options.server.clone(),
+            refusals: options.refusals.clone(),
             returned: Returned::default(),
             fan_outs: FanOuts::default(),
             server_clock: ServerClock::default(),
@@ -214,16 +220,23 @@ impl Inner {
         if self.is_closed() {
             return Err(Fault::closed());
         }
+        let began = Instant::now();
         let asked = self.context.request::<_, _, Json>(subject.to_owned(), payload);
-        let answer = tokio::time::timeout(self.timeout, asked).await.map_err(|_| Fault::timed_out(subject))??;
-        answered(answer)
+        let answer = match tokio::time::timeout(self.timeout, asked).await {
+            Ok(answer) => answer.map_err(Fault::from),
+            Err(_) => Err(Fault::timed_out(subject)),
+        };
+        answered(answer.map_err(|fault| self.refusals.explain(subject, began, fault))?)
     }
 
     /// Makes a request at a subject, and returns the raw answer.
     async fn ask(&self, subject: &str, request: Request) -> Result<async_nats::Message, Fault> {
+        let began = Instant::now();
         // The client's own time limit begins when its queue has taken the request.
         let asked = self.client.send_request(subject.to_owned(), request.timeout(None)).map_err(Fault::from);
-        tokio::time::timeout(self.timeout, asked).await.unwrap_or_else(|_| Err(Fault::timed_out("a request")))
+        let answer = tokio::time::timeout(self.timeout, asked).await;
+        let answer = answer.unwrap_or_else(|_| Err(Fault::timed_out("a request")));
+        answer.map_err(|fault| self.refusals.explain(subject, began, fault))
     }
 
     /// Stores a message, and waits for the acknowledgement.

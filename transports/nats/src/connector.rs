@@ -118,7 +118,8 @@ async fn parameters(url: &mut TransportUrl) -> Result<Options, ConnectError> {
             return Err(ConnectError::invalid_parameter("client_key", "a path, as `client_certificate` is set"));
         }
     };
-    Ok(options.client(client))
+    options.client = client;
+    Ok(options)
 }
 
 fn duration(url: &mut TransportUrl, name: &str) -> Result<Option<Duration>, ConnectError> {

@@ -16,6 +16,7 @@ use crate::{
     copies,
     error::Fault,
     fan_out::FanOut,
+    request_limits::RequestLimits,
     settings::{Kind, Limits, Stored},
     source::{Place, Source},
     wire::nanos,
@@ -148,22 +149,56 @@ impl Inner {
             (stream, QUEUE.into(), Place::Main)
         };
         let inner = Arc::clone(self);
-        Ok(Arc::new(Source { inner, settings, stream, consumer, subjects, beside, place, fan_out, is_wrapped: false }))
+        Ok(Arc::new(Source {
+            inner,
+            settings,
+            stream,
+            consumer,
+            subjects,
+            beside,
+            place,
+            fan_out,
+            is_wrapped: false,
+            request_limits: RequestLimits::NONE,
+        }))
     }
 
     /// Creates the streams of a queue or a subscription, or none of them.
     pub(crate) async fn create_entity(&self, path: &EntityPath, stored: &Stored, limits: &Limits) -> Result<(), Fault> {
         let (stream, root) = self.name(path.as_str())?;
         let (main, consumer) = main_config(&stream, &root, stored, limits);
-        self.create_beside(&Beside::new(&stream, &root), stored, limits.replicas).await?;
+        if let Err(fault) = self.create_beside(&Beside::new(&stream, &root), stored, limits.replicas).await {
+            return Err(self.why_not_created(fault, &stream, &root).await);
+        }
         if let Err(fault) = self.create_stream(&stream, &main).await {
             self.remove_beside(path, stored).await;
-            return Err(fault);
+            return Err(self.why_not_created(fault, &stream, &root).await);
         }
         let Some((name, consumer)) = consumer else { return Ok(()) };
         let Err(fault) = self.create_consumer(&stream, name, &consumer).await else { return Ok(()) };
         let _ = self.delete_streams(path).await;
         Err(fault)
+    }
+
+    /// Returns the error of a stream that was refused: as `AlreadyExists` only if it is one of the entity itself.
+    pub(crate) async fn why_not_created(&self, fault: Fault, stream: &str, root: &str) -> Fault {
+        let is_taken = fault.kind == ErrorKind::AlreadyExists;
+        if is_taken && matches!(self.has_other_stream(stream, root).await, Ok(true)) {
+            return fault.of_other_stream();
+        }
+        fault
+    }
+
+    /// Returns whether a stream other than those of an entity has subjects of it.
+    pub(crate) async fn has_other_stream(&self, stream: &str, root: &str) -> Result<bool, Fault> {
+        #[derive(Deserialize)]
+        struct Names {
+            #[serde(default)]
+            streams: Option<Vec<String>>,
+        }
+        let found = self.request::<Names>("STREAM.NAMES", &json!({ "subject": format!("{root}.>") })).await?;
+        let beside = Beside::new(stream, root).stream;
+        Ok(found.streams.iter().flatten().any(|name| name != stream && *name != beside))
     }
 
     /// Deletes the stream beside an entity whose own stream was refused: that one belongs to another, with its contents. If it

@@ -139,6 +139,8 @@ const NOT_REMOVED: u64 = 10057;
 const NO_MESSAGE: [&str; 3] = ["no message found", "stream store EOF", "deleted message"];
 const NO_SERVER: u64 = 10005;
 const TOO_FEW_RESOURCES: u64 = 10023;
+/// JetStream is not enabled: in the server, and for the account.
+const NO_JETSTREAM: [u64; 2] = [10039, 10076];
 const NO_RESOURCES: [u64; 5] = [10002, TOO_FEW_RESOURCES, 10026, 10027, 10047];
 
 impl From<jetstream::Error> for Fault {
@@ -156,6 +158,7 @@ impl From<jetstream::Error> for Fault {
             // The store refuses for one of its limits: bytes or messages of the stream, or of the account.
             ErrorCode::STREAM_STORE_FAILED => ErrorKind::QuotaExceeded,
             ErrorCode(code) if NO_RESOURCES.contains(&code) => ErrorKind::QuotaExceeded,
+            ErrorCode(code) if NO_JETSTREAM.contains(&code) => ErrorKind::NotSupported,
             _ if error.code() == 404 => ErrorKind::EntityNotFound,
             _ if error.code() == 408 => ErrorKind::ServiceTimeout,
             _ if error.code() == 503 => ErrorKind::ServiceBusy,
@@ -242,6 +245,14 @@ mod tests {
             let fault = fault.of_other_stream();
             assert_eq!((fault.kind, fault.code), (kind, Some(ErrorCode(of_jetstream))));
         }
+    }
+
+    #[test]
+    fn an_account_without_jetstream_does_not_get_it_by_waiting() {
+        for of_jetstream in [10039, 10076] {
+            assert_eq!(refusal(503, of_jetstream, "not enabled").kind, ErrorKind::NotSupported, "{of_jetstream}");
+        }
+        assert_eq!(refusal(503, 10008, "temporarily unavailable").kind, ErrorKind::ServiceBusy);
     }
 
     /// In a cluster the leader has a code of its own for a message that is not stored yet.

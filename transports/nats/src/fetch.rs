@@ -35,7 +35,7 @@ pub(crate) async fn fetch(source: &Arc<Source>, max: usize) -> Result<Vec<Delive
         {
             match message.status {
                 None => messages.push(message),
-                Some(async_nats::StatusCode::NO_RESPONDERS) => return Err(source.why_nobody_answers().await),
+                Some(async_nats::StatusCode::NO_RESPONDERS) => return Err(source.why_no_answer().await),
                 Some(_) => break,
             }
         }

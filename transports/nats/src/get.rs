@@ -10,6 +10,7 @@ use async_nats::jetstream::{
 use consign_core::transport::ErrorKind;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
+use tokio::time::Instant;
 
 use crate::{
     connection::Inner,
@@ -51,7 +52,7 @@ impl Inner {
             let stream = self.context.get_stream_no_info(stream).await.map_err(|error| general(&error))?;
             found(stream.direct_get_last_for_subject(subject).await)
         };
-        self.in_time(asked).await
+        self.in_time(stream, asked).await
     }
 
     /// Returns the first message of a stream from `from` on that is at a subject, by a direct read.
@@ -60,11 +61,13 @@ impl Inner {
             let stream = self.context.get_stream_no_info(stream).await.map_err(|error| general(&error))?;
             found(stream.direct_get_next_for_subject(subject, Some(from.max(1))).await)
         };
-        self.in_time(asked).await
+        self.in_time(stream, asked).await
     }
 
-    async fn in_time<T>(&self, read: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        tokio::time::timeout(self.timeout, read).await.map_err(|_| Fault::timed_out("a read"))?
+    async fn in_time<T>(&self, stream: &str, read: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let began = Instant::now();
+        let read = tokio::time::timeout(self.timeout, read).await.unwrap_or_else(|_| Err(Fault::timed_out("a read")));
+        read.map_err(|fault| self.refusals.explain(&format!(".GET.{stream}"), began, fault))
     }
 
     /// Removes one message of a stream. Does nothing if it does not exist.

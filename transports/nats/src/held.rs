@@ -129,7 +129,7 @@ impl Held {
                 Err(fault) if fault.is_no_responders() => {}
                 told => return Ok(told?),
             }
-            let why = self.source.why_nobody_answers().await;
+            let why = self.source.why_no_answer().await;
             // The consumer is deleted, and the delivery with it.
             if why.kind != ErrorKind::ServiceBusy {
                 return Err(self.lost());

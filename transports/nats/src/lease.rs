@@ -78,6 +78,7 @@ impl NatsLease {
                 place: source.place.clone(),
                 fan_out: source.fan_out.clone(),
                 is_wrapped: source.is_wrapped,
+                request_limits: source.request_limits,
             });
         }
         self
@@ -153,7 +154,7 @@ impl Lease for NatsLease {
             let (at, utc) = (Instant::now(), source.inner.now());
             match source.inner.acknowledge(&reply, Bytes::from_static(b"+WPI")).await {
                 Err(fault) if fault.is_no_responders() => {
-                    let why = source.why_nobody_answers().await;
+                    let why = source.why_no_answer().await;
                     let is_gone = why.kind != ErrorKind::ServiceBusy;
                     return Err(if is_gone { SettleError::new(ErrorKind::MessageLockLost) } else { why.into() });
                 }

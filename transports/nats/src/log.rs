@@ -39,6 +39,14 @@ pub(crate) fn unsynced(server: &str, version: &str, remedy: &'static str) {
     }
 }
 
+/// The server refuses a publish or a subscription of this user. `entity` is the beginning of the subject.
+pub(crate) fn refused(entity: &str, why: &str) {
+    if let Some(suppressed) = log_limit(entity, "Refused") {
+        let (entity, why) = (tracing::field::display(Escaped(entity)), tracing::field::display(Escaped(why)));
+        tracing::warn!(target: TARGET, entity, why, suppressed, "the server does not permit a subject: the call gets no answer");
+    }
+}
+
 /// An operation on an entity failed and continues by itself. `what` is from a closed list.
 pub(crate) fn failed(entity: &str, what: &'static str, error: &impl fmt::Display) {
     if let Some(suppressed) = log_limit(entity, what) {

@@ -3,6 +3,8 @@ use std::{fmt, time::Duration};
 use async_nats::ConnectOptions;
 use consign_core::transport::ServerAddress;
 
+use crate::refusals::Refusals;
+
 /// The options of a connection.
 ///
 /// ```no_run
@@ -17,6 +19,9 @@ use consign_core::transport::ServerAddress;
 #[must_use = "options do nothing until they connect"]
 pub struct Options {
     pub(crate) client: ConnectOptions,
+    /// Whether the caller has set the client's options.
+    pub(crate) has_foreign_client: bool,
+    pub(crate) refusals: Refusals,
     pub(crate) timeout: Duration,
     pub(crate) namespace: String,
     pub(crate) domain: Option<String>,
@@ -53,6 +58,8 @@ impl Options {
     pub(crate) fn new() -> Self {
         Self {
             client: client(),
+            has_foreign_client: false,
+            refusals: Refusals::default(),
             timeout: Duration::from_secs(10),
             namespace: "consign".into(),
             domain: None,
@@ -105,9 +112,11 @@ impl Options {
 
     /// Sets the client's own options, such as identity and TLS. Its time-outs and its reconnection are set here. Set
     /// [`ping_interval`](ConnectOptions::ping_interval) too: its default is a minute, and a server without an answer is noticed
-    /// after three of them. Without own options it is 10 s.
+    /// after three of them. Without own options it is 10 s. Its `event_callback` is yours: an error of a call that the user has no
+    /// permission for does not name the permission then.
     pub fn client(mut self, options: ConnectOptions) -> Self {
         self.client = options;
+        self.has_foreign_client = true;
         self
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use async_nats::Subscriber;
 use futures_util::Stream;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{
     deliver::{self, Arrival},
@@ -122,26 +122,28 @@ impl PendingRequest {
 
     async fn give_back(&self, message: async_nats::Message) {
         let locked = Instant::now() + self.source.settings.lock();
-        match deliver::arrive(&self.source, message, locked).await {
-            Ok(Arrival::Held(held)) => drop(settle::release(held, None).await),
-            Ok(Arrival::Buried) | Err(_) => {}
-        }
+        let releasing = async {
+            match deliver::arrive(&self.source, message, locked).await {
+                Ok(Arrival::Held(held)) => drop(settle::release(held, None).await),
+                Ok(Arrival::Buried) | Err(_) => {}
+            }
+        };
+        // A client without a connection may not take it. Then the lock ends.
+        let _ = timeout(self.source.inner.timeout, releasing).await;
     }
 
     /// Releases messages that arrive, until the request is over or taken back.
     pub(crate) async fn keep(self) {
         let end = self.slot.lock().asked.as_ref().map(|asked| asked.at + asked.lasts + GRACE);
         let Some(end) = end else { return };
-        let all = async {
-            for message in self.unclaimed().await {
-                self.give_back(message).await;
-            }
-            while let Some(message) = std::future::poll_fn(|cx| self.poll_next(cx)).await {
-                let Some(message) = self.offer(message).await else { break };
-                self.give_back(message).await;
-            }
-        };
-        let _ = timeout_at(end, all).await;
+        for message in self.unclaimed().await {
+            self.give_back(message).await;
+        }
+        // A message that has arrived is taken also after the end: the receiver may not have been polled for longer.
+        while let Ok(Some(message)) = timeout_at(end, std::future::poll_fn(|cx| self.poll_next(cx))).await {
+            let Some(message) = self.offer(message).await else { break };
+            self.give_back(message).await;
+        }
         drop(self.end());
     }
 }

@@ -160,7 +160,7 @@ impl Target {
             return self.publish_core(ready).await;
         }
         match self.inner.publish(&ready.subject, ready.headers, ready.payload).await {
-            Err(fault) if fault.is_no_responders() => Err(self.why_nobody_answers().await.into()),
+            Err(fault) if fault.is_no_responders() => Err(self.why_no_answer().await.into()),
             published => Ok(published.map(drop)?),
         }
     }
@@ -188,7 +188,7 @@ impl Target {
 
     /// Returns why there was no answer: either the stream is missing, or no server leads it yet, while one starts or a cluster
     /// elects.
-    async fn why_nobody_answers(&self) -> Fault {
+    async fn why_no_answer(&self) -> Fault {
         let subject = format!("STREAM.INFO.{}", self.stream);
         match self.inner.request::<serde_json::Value>(&subject, &serde_json::json!({})).await {
             Err(fault) if fault.is_gone() => fault,

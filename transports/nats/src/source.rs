@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use consign_core::transport::{EntityInfo, ErrorKind};
+use tokio::time::Instant;
 
 use crate::{
     beside::Beside,
@@ -11,6 +12,7 @@ use crate::{
     fan_out::FanOut,
     message_notes::Note,
     read::Origin,
+    request_limits::RequestLimits,
     session_lock::SessionLock,
     settings::{Kind, Stored},
     wire,
@@ -30,6 +32,7 @@ pub(crate) struct Source {
     pub(crate) fan_out: Option<FanOut>,
     /// Whether the stream is that of another program, whose subjects have a meaning for its messages.
     pub(crate) is_wrapped: bool,
+    pub(crate) request_limits: RequestLimits,
 }
 
 /// Which messages of an entity.
@@ -60,7 +63,7 @@ impl Place {
 
 impl Source {
     /// Returns why the consumer has no responder: either it is deleted, or the server does not serve yet.
-    pub(crate) async fn why_nobody_answers(&self) -> Fault {
+    pub(crate) async fn why_no_answer(&self) -> Fault {
         let subject = format!("CONSUMER.INFO.{}.{}", self.stream, self.consumer);
         match self.inner.request::<serde_json::Value>(&subject, &serde_json::json!({})).await {
             Err(fault) if fault.is_gone() => match self.session_lock() {
@@ -69,6 +72,24 @@ impl Source {
             },
             _ => Fault::new(ErrorKind::ServiceBusy, "JetStream does not answer yet"),
         }
+    }
+
+    /// Returns an error if a request for messages of `asked_at` that has no answer can have none: the consumer is deleted, or the
+    /// user may not request. Without a known cause, only if the previous request had no answer either.
+    pub(crate) async fn why_request_is_lost(&self, asked_at: Instant, is_repeated: bool) -> Result<(), Fault> {
+        let next = self.next();
+        if let Some(refused) = self.inner.refusals.of(&next, asked_at) {
+            return Err(refused);
+        }
+        let fault = self.why_no_answer().await;
+        if fault.kind != ErrorKind::ServiceBusy {
+            return Err(fault);
+        }
+        if !is_repeated {
+            return Ok(());
+        }
+        let why = format!("requests for messages have no answer: is the user permitted to publish to …{next}?");
+        Err(Fault::new(ErrorKind::ServiceBusy, why))
     }
 
     /// Waits until a subscription has its earlier messages.
@@ -148,6 +169,8 @@ impl Source {
             place,
             fan_out: self.fan_out.clone(),
             is_wrapped: self.is_wrapped,
+            // The consumer is one of this transport.
+            request_limits: RequestLimits::NONE,
         })
     }
 }

@@ -32,7 +32,10 @@ impl Nats {
         limits.check()?;
         let (stream, root) = self.inner.name(path.as_str())?;
         let config = stream_config(&stream, &[format!("{root}.m")], "interest", &limits, &stored);
-        Ok(self.inner.create_stream(&stream, &config).await.map(drop)?)
+        match self.inner.create_stream(&stream, &config).await {
+            Ok(_) => Ok(()),
+            Err(fault) => Err(self.inner.why_not_created(fault, &stream, &root).await.into()),
+        }
     }
 
     /// Creates a subscription at `topic/Subscriptions/name`, with the rule [`Rule::default`]. It gets messages that are sent

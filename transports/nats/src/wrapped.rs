@@ -27,6 +27,7 @@ use crate::{
     log,
     read::{self, Origin},
     reply,
+    request_limits::RequestLimits,
     settings::{Kind, Stored},
     source::{Place, Source},
     wire,
@@ -36,7 +37,7 @@ use crate::{
 ///
 /// Its lock duration is its ack-wait, less a quarter of a second. After one delivery less than its `max_deliver` a
 /// message is dead-lettered: the server never delivers it again after the last one, so that one is for the dead letter alone.
-/// Without `max_deliver` there is no maximum.
+/// Without `max_deliver` there is no maximum. Receives keep to its `max_batch` and `max_expires`.
 ///
 /// The Subject of a message without one is the subject that it was published to, by which a router selects its handler. A dead
 /// letter and a deferred message keep it.
@@ -51,14 +52,21 @@ impl Nats {
     ///
     /// # Errors
     ///
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if messages are not acknowledged one by one, the ack-wait is shorter
-    /// than a second, or `max_deliver` is 1; those of the connection.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) if messages are not acknowledged one by one or have no payload
+    /// (`headers_only`), the ack-wait or `max_expires` is shorter than a second, or `max_deliver` is 1; those of the connection.
     pub async fn wrap_consumer(&self, consumer: &PullConsumer) -> Result<WrappedConsumer, ManageError> {
         let info = consumer.cached_info();
         let config = &info.config;
         let refused = |why| ManageError::new(ErrorKind::InvalidArgument).with_detail(why);
         if config.ack_policy != AckPolicy::Explicit {
             return Err(refused("the consumer must acknowledge explicitly"));
+        }
+        if config.headers_only {
+            return Err(refused("the consumer must deliver payloads: it has headers_only"));
+        }
+        let request_limits = RequestLimits::of(config.max_batch, config.max_expires);
+        if request_limits.lasts < std::time::Duration::from_secs(1) {
+            return Err(refused("max_expires must be at least 1 s"));
         }
         let lock = config.ack_wait.checked_sub(GRACE).filter(|lock| *lock + GRACE >= std::time::Duration::from_secs(1));
         let lock = lock.ok_or_else(|| refused("the ack-wait must be at least 1 s"))?;
@@ -85,6 +93,7 @@ impl Nats {
             place: Place::Main,
             fan_out: None,
             is_wrapped: true,
+            request_limits,
         };
         Ok(WrappedConsumer { source: Arc::new(source) })
     }

@@ -12,7 +12,6 @@ use consign_core::{
     message::EntityPath,
     transport::{ErrorKind, ManageError},
 };
-use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use tokio::time::{Instant, sleep};
 
@@ -215,18 +214,11 @@ impl Inner {
     /// Returns whether a stream was refused because another process was faster, or else the error. The server reports such a
     /// stream by its name, or by a subject that it has too. A stream of another program may have the subject as well.
     async fn is_taken(&self, fault: Fault, stream: &str, root: &str) -> Result<Begun, ManageError> {
-        #[derive(Deserialize)]
-        struct Names {
-            #[serde(default)]
-            streams: Option<Vec<String>>,
-        }
         if fault.kind != ErrorKind::AlreadyExists {
             return Err(fault.into());
         }
-        let found = self.request::<Names>("STREAM.NAMES", &json!({ "subject": format!("{root}.>") })).await?;
-        let beside = Beside::new(stream, root).stream;
-        let is_own = found.streams.iter().flatten().all(|name| name == stream || *name == beside);
-        if is_own { Ok(Begun::Elsewhere(Attempt::Again)) } else { Err(fault.of_other_stream().into()) }
+        let is_other = self.has_other_stream(stream, root).await?;
+        if is_other { Err(fault.of_other_stream().into()) } else { Ok(Begun::Elsewhere(Attempt::Again)) }
     }
 
     /// Returns the record in the description of a stream. `None` without the stream.

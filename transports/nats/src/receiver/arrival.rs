@@ -53,7 +53,7 @@ impl NatsReceiver {
 
     fn arrived(&mut self, message: async_nats::Message) -> Result<(), ReceiveError> {
         self.outstanding = self.outstanding.saturating_sub(1);
-        self.has_begun = true;
+        (self.has_begun, self.lost) = (true, 0);
         self.next_lasts = EXPIRES;
         if !deliver::is_in_order(&self.source, &message)? {
             // The next look at the connection gives the session up.

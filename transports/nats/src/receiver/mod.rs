@@ -59,6 +59,8 @@ pub struct NatsReceiver {
     /// Whether a message of the request has arrived. The server then ends the request as soon as it has no more.
     has_begun: bool,
     asked_at: Instant,
+    /// How many requests before it had no answer.
+    lost: u32,
     /// How long the server keeps the request, and the next one.
     lasts: Duration,
     next_lasts: Duration,
@@ -149,6 +151,7 @@ impl NatsReceiver {
             outstanding: 0,
             has_begun: false,
             asked_at: now,
+            lost: 0,
             lasts: EXPIRES,
             next_lasts: EXPIRES,
             empty_at: now,
@@ -194,6 +197,7 @@ impl NatsReceiver {
         if connects != self.connects {
             // The new connection has lost the request.
             self.connects = connects;
+            self.lost = 0;
             self.doubt();
             self.looking = None;
             self.give_up();
@@ -261,6 +265,8 @@ impl Receiver for NatsReceiver {
                 };
                 self.looking = None;
                 found?;
+                // A session is checked before the next request.
+                continue;
             }
             if let Some(asking) = &mut self.asking
                 && let Poll::Ready(asked) = asking.as_mut().poll(cx)
@@ -315,9 +321,7 @@ impl Receiver for NatsReceiver {
                 continue;
             }
             if self.outstanding > 0 && Instant::now() >= self.is_lost_at() {
-                // The server has lost it, and maybe its messages.
-                self.doubt();
-                self.give_up();
+                self.lose_request();
                 continue;
             }
             if self.tick.as_mut().poll(cx).is_pending() {

@@ -19,7 +19,9 @@ impl NatsReceiver {
     /// Requests up to `max` messages: the available ones, or the next one. The request ends when one has arrived and there are
     /// no more.
     pub(super) fn ask(&mut self, max: usize) {
-        self.lasts = self.next_lasts;
+        let limits = self.source.request_limits;
+        let max = max.min(limits.messages);
+        self.lasts = self.next_lasts.min(limits.lasts);
         let expires = u64::try_from(self.lasts.as_nanos()).unwrap_or(u64::MAX);
         let payload = format!(r#"{{"batch":{max},"expires":{expires},"no_wait":true}}"#);
         let request = Request::new().payload(Bytes::from(payload)).inbox(self.inbox.clone());
@@ -68,6 +70,17 @@ impl NatsReceiver {
         }
     }
 
+    /// Gives up a request without an end, which the server has lost, and maybe its messages. It is asked why before the next one.
+    pub(super) fn lose_request(&mut self) {
+        self.doubt();
+        self.give_up();
+        self.pending = None;
+        let is_repeated = self.lost > 0;
+        self.lost = self.lost.saturating_add(1);
+        let (source, asked_at) = (Arc::clone(&self.source), self.asked_at);
+        self.looking = Some(Box::pin(async move { source.why_request_is_lost(asked_at, is_repeated).await }));
+    }
+
     /// Gives the request to the connection's task, which releases messages in transit.
     pub(super) fn park(&mut self) {
         self.asking = None;
@@ -112,7 +125,7 @@ impl NatsReceiver {
         if status == StatusCode::IDLE_HEARTBEAT {
             return Ok(());
         }
-        self.outstanding = 0;
+        (self.outstanding, self.lost) = (0, 0);
         if status == StatusCode::NOT_FOUND || status == StatusCode::TIMEOUT {
             if !self.has_begun {
                 self.next_lasts = (self.lasts * 2).min(LONGEST);
@@ -125,7 +138,7 @@ impl NatsReceiver {
         let is_deleted = description.eq_ignore_ascii_case("Consumer Deleted");
         if status == StatusCode::NO_RESPONDERS || is_deleted {
             let source = Arc::clone(&self.source);
-            self.looking = Some(Box::pin(async move { Err(source.why_nobody_answers().await) }));
+            self.looking = Some(Box::pin(async move { Err(source.why_no_answer().await) }));
             return Ok(());
         }
         let why = format!("the server ended the request: {status} {description}");

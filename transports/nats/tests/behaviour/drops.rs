@@ -4,6 +4,7 @@ use std::{
     future::{Future, poll_fn},
     pin::pin,
     task::{Context, Poll, Waker},
+    time::Duration,
 };
 
 use consign::{
@@ -71,6 +72,23 @@ async fn messages_for_a_dropped_receive_are_released() {
         delivery.complete().await.unwrap();
         drop(first);
     }
+    nats.delete(&path).await.unwrap();
+}
+
+/// Rules: I-34.
+/// The receiver was not polled for so long that its request counts as lost.
+#[tokio::test]
+async fn a_message_for_a_receiver_that_is_dropped_late_is_released() {
+    let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
+    let mut first = nats.receiver(&path).await.unwrap();
+    assert!(first.poll_receive(&mut Context::from_waker(Waker::noop()), 1, &mut Vec::new()).is_pending());
+    nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
+    // A request lasts 4.65 s, and its end is awaited as long again.
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    drop(first);
+    let delivery = nats.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
+    assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
+    delivery.complete().await.unwrap();
     nats.delete(&path).await.unwrap();
 }
 

@@ -94,7 +94,7 @@ async fn a_dropped_message_that_is_not_abandoned_is_logged() {
     let Some((nats, path)) = queue(QueueSettings::default()).await else { return };
     nats.sender(&path).await.unwrap().send(Message::new("a")).await.unwrap();
     let proxy = proxy().await;
-    let options = Nats::options().namespace("test").server_syncs().timeout(Duration::from_secs(1));
+    let options = Nats::options().namespace("test").server_syncs().timeout(Duration::from_secs(5));
     let frozen = options.connect(&format!("nats://{}", proxy.address())).await.unwrap();
     let delivery = frozen.receiver(&path).await.unwrap().receive_within(LONG).await.unwrap();
     let (lines, _guard) = Lines::capture();

@@ -13,6 +13,7 @@ mod own;
 mod plain;
 mod prefixes;
 mod reconnection;
+mod refused;
 mod republished;
 mod sealed;
 #[path = "../conformance/server.rs"]

@@ -129,6 +129,28 @@ async fn a_dead_letter_that_cannot_be_published_is_published_at_the_next_deliver
     }
 }
 
+/// The acknowledgement wait of a message runs while it waits in the client.
+#[tokio::test]
+async fn the_example_pulls_a_message_when_it_can_handle_it() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let context = jetstream::new(client.clone());
+    let name = format!("plain-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![name.clone()], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = pull::Config { durable_name: Some("orders".into()), ..Default::default() };
+    let consumer = stream.create_consumer(config).await.unwrap();
+    let mut pulls = client.subscribe(format!("$JS.API.CONSUMER.MSG.NEXT.{name}.orders")).await.unwrap();
+    client.flush().await.unwrap();
+    let pull = tokio::select! {
+        ended = wrap_async_nats::consume(&context, &consumer, "none") => panic!("{ended:?}"),
+        pull = tokio::time::timeout(LONG, pulls.next()) => pull.expect("a pull").unwrap(),
+    };
+    let pull: serde_json::Value = serde_json::from_slice(&pull.payload).unwrap();
+    assert_eq!(pull["batch"], 1, "{pull}");
+    context.delete_stream(&name).await.unwrap();
+}
+
 /// The page of wrapped clients has excerpts of the example.
 #[test]
 fn every_excerpt_of_the_page_is_in_the_example() {

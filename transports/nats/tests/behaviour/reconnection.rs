@@ -53,7 +53,7 @@ async fn a_receiver_says_once_that_the_connection_broke_and_goes_on() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn requests_and_inboxes_end_at_the_time_limit_while_the_server_is_gone() {
     let Some(mut server) = OwnServer::start().await else { return };
-    let nats = Nats::options().timeout(Duration::from_secs(1)).connect(&server.url()).await.unwrap();
+    let nats = Nats::options().timeout(Duration::from_secs(5)).connect(&server.url()).await.unwrap();
     let replies = nats.inbox().await.unwrap();
     let sender = replies.sender("services.quote").unwrap();
     server.kill();
@@ -76,7 +76,7 @@ async fn a_restart_of_the_server_forgets_the_ids_of_completed_messages_alone() {
     let Some(mut server) = OwnServer::start().await else { return };
     let nats = Nats::options().timeout(Duration::from_secs(5)).connect(&server.url()).await.unwrap();
     let mut settings = QueueSettings::default();
-    settings.duplicate_detection = Some(LONG);
+    settings.duplicate_detection = Some(LONG * 30);
     nats.create_queue("orders", settings).await.unwrap();
     let path = EntityPath::new("orders").unwrap();
     let active = async || nats.counts(&path).await.unwrap().active;
@@ -106,7 +106,7 @@ async fn a_restart_of_the_server_forgets_the_ids_of_completed_messages_alone() {
 async fn calls_that_the_client_does_not_take_end_at_the_time_limit() {
     let Some(mut server) = OwnServer::start().await else { return };
     let client = ConnectOptions::new().client_capacity(1);
-    let nats = Nats::options().timeout(Duration::from_secs(1)).client(client).connect(&server.url()).await.unwrap();
+    let nats = Nats::options().timeout(Duration::from_secs(5)).client(client).connect(&server.url()).await.unwrap();
     nats.create_queue("orders", QueueSettings::default()).await.unwrap();
     let sender = nats.sender("orders").await.unwrap();
     server.kill();

@@ -10,7 +10,10 @@ use consign_nats::{
     async_nats::jetstream::{self, message::StreamMessage},
 };
 
-use crate::{LONG, queue, sessions::end_lock};
+use crate::{
+    LONG, queue,
+    sessions::{by_short_session, end_lock},
+};
 
 /// The dead letters in the stream beside a queue.
 async fn dead_letters(nats: &Nats, path: &str) -> Vec<StreamMessage> {
@@ -70,8 +73,8 @@ async fn a_dead_letter_that_another_client_publishes_again_becomes_another_dead_
 /// Rules: I-24, K-106.
 #[tokio::test]
 async fn a_lost_session_removes_its_own_message_and_not_the_one_that_a_header_names() {
-    let mut settings = QueueSettings::default();
-    (settings.requires_session, settings.max_delivery_count) = (true, 1);
+    let mut settings = by_short_session();
+    settings.max_delivery_count = 1;
     let Some((nats, path)) = queue(settings).await else { return };
     let sender = nats.sender(&path).await.unwrap();
     let message = |session: &'static str, body| Message::builder().session_id(session).build(body).expect("a message");

@@ -8,7 +8,12 @@ use consign::{
 };
 use consign_nats::Nats;
 
-use crate::{declare::new_path, own::OwnServer, server, tls::certify};
+use crate::{
+    declare::new_path,
+    own::{OwnServer, free_port},
+    server,
+    tls::certify,
+};
 
 async fn connect(url: &str) -> Result<DynTransport, ConnectError> {
     TransportRegistry::new().with(consign_nats::connector()).connect(url).await
@@ -72,8 +77,7 @@ async fn a_parameter_that_is_unknown_or_out_of_its_range_is_refused_by_name() {
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_an_error_without_the_password() {
-    // A port that was free a moment ago.
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     for scheme in ["nats", "tls"] {
         refused(&format!("{scheme}://user:secret@127.0.0.1:{port}"), ConnectErrorKind::Connection).await;
     }
@@ -90,7 +94,7 @@ async fn a_user_and_a_token_of_a_url_are_those_of_the_connection() {
     let user = OwnServer::start_with(|_| arguments(&["--user", "a user", "--pass", "secret,1"])).await;
     let token = OwnServer::start_with(|_| arguments(&["--auth", "secret/2"])).await;
     let (Some(user), Some(token)) = (user, token) else { return };
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = format!("127.0.0.1:{}", free_port());
     for url in [
         format!("nats://a%20user:secret%2c1@{}", user.socket()),
         format!("nats://a%20user:secret%2c1@{gone},{}", user.socket()),
@@ -113,7 +117,7 @@ async fn a_user_and_a_token_of_a_url_are_those_of_the_connection() {
 async fn one_of_several_servers_is_enough() {
     let Some(url) = server::url() else { return };
     let live = url.strip_prefix("nats://").unwrap();
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = format!("127.0.0.1:{}", free_port());
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = silent.local_addr().unwrap();
     // The client tries them in a random order.
@@ -165,7 +169,7 @@ async fn the_scheme_tls_requires_a_certificate_that_is_trusted() {
     transport.close().await.unwrap();
     // A server without TLS is refused, also as a further one.
     let plain = plain.replacen("nats://", "", 1);
-    let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let gone = format!("127.0.0.1:{}", free_port());
     for servers in [plain.clone(), format!("{gone},{plain}")] {
         refused(&format!("tls://{servers}?{trusted}&timeout=3s"), ConnectErrorKind::Connection).await;
     }

@@ -108,6 +108,45 @@ async fn a_process_that_dies_in_a_delivery_leaves_a_message_that_is_dead_lettere
     context.delete_stream(name).await.unwrap();
 }
 
+/// The server refuses a request beyond the limits of the consumer.
+#[tokio::test]
+async fn a_receiver_keeps_to_the_limits_of_its_consumer() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let context = jetstream::new(client.clone());
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![name.clone()], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let nats = Nats::options().namespace("test").server_syncs().wrap(client).await.unwrap();
+    let config = || pull::Config { durable_name: Some("mine".into()), ..Default::default() };
+
+    for refused in [
+        pull::Config { headers_only: true, ..config() },
+        pull::Config { max_expires: Duration::from_millis(10), ..config() },
+    ] {
+        let consumer = stream.create_consumer(refused).await.unwrap();
+        assert_eq!(nats.wrap_consumer(&consumer).await.unwrap_err().kind(), ErrorKind::InvalidArgument);
+        stream.delete_consumer("mine").await.unwrap();
+    }
+
+    let limited = pull::Config { max_batch: 4, max_expires: Duration::from_secs(2), ..config() };
+    let wrapped = nats.wrap_consumer(&stream.create_consumer(limited).await.unwrap()).await.unwrap();
+    for body in ["a", "b", "c", "d", "e", "f"] {
+        context.publish(name.clone(), body.into()).await.unwrap().await.unwrap();
+    }
+    let (mut receiver, mut received) = (wrapped.receiver(), 0);
+    while received < 6 {
+        let deliveries = tokio::time::timeout(LONG, receiver.receive_batch(10)).await.unwrap().unwrap();
+        assert!(deliveries.len() <= 4);
+        for delivery in deliveries {
+            delivery.complete().await.unwrap();
+            received += 1;
+        }
+    }
+    wrapped.unwrap().await.unwrap();
+    context.delete_stream(name).await.unwrap();
+}
+
 /// The numbers of a stream that is created again begin again.
 #[tokio::test]
 async fn a_stream_that_is_created_again_takes_no_dead_letter_of_the_one_before() {

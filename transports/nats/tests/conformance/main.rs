@@ -8,7 +8,7 @@ use consign_conformance::{Suite, table};
 use crate::backend::JetStream;
 
 /// Cases at the same time: nearly all of a case is waiting.
-const AT_ONCE: usize = 28;
+const AT_ONCE: usize = 44;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_table_is_up_to_date() {
