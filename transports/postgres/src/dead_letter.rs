@@ -13,6 +13,13 @@ pub(crate) fn not_stored(refused: &SendError) -> DeadLetter {
     DeadLetter::new(DeadLetterReason::Application(Cow::Borrowed("SerializationFailed")), refused.to_string())
 }
 
+/// The same of a message that was to be forwarded to `target`.
+pub(crate) fn not_forwarded(target: &str, refused: &SendError) -> DeadLetter {
+    let mut dead_letter = DeadLetter::forward_target_unavailable(target, refused);
+    dead_letter.reason = not_stored(refused).reason;
+    dead_letter
+}
+
 /// Returns the reason and the description.
 pub(crate) fn columns(dead_letter: &DeadLetter) -> (String, Option<String>) {
     let description = Some(text(&dead_letter.description)).filter(|text| !text.is_empty());

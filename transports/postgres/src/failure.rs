@@ -91,13 +91,28 @@ impl Failure {
                     format!("{}; Postgres::migrate makes the tables", error.message())
                 }
                 Some(error) => error.message().to_owned(),
-                None => error.to_string(),
+                None => with_causes(error),
             },
             Self::Pool(PoolError::Timeout(_)) => "no connection was free, or could be opened, in time".into(),
             Self::Pool(error) => error.to_string(),
             Self::TooLate(error) => error.to_string(),
         }
     }
+}
+
+/// Returns the texts of an error and of its causes: the driver's own text has none of them.
+fn with_causes(error: &dyn error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        next = cause.source();
+    }
+    text
 }
 
 /// Whether resources are short, or the server cannot read or write its files.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use consign_core::{
-    settlement::{DeadLetter, DeadLetterReason},
+    settlement::DeadLetter,
     transport::{ErrorKind, SendError},
 };
 use deadpool_postgres::Transaction;
@@ -68,8 +68,10 @@ pub(crate) async fn forward(
     pumped: &mut Pumped,
 ) -> Result<Done, Failure> {
     let &Leaving { id, part, hops, .. } = leaving;
+    let target = from.target(part).unwrap_or_default();
     if hops >= MAX_HOPS {
-        let dead_letter = DeadLetter::new(DeadLetterReason::MaxTransferHopCountExceeded, "");
+        log::too_many_hops(&from.path, target);
+        let dead_letter = DeadLetter::max_transfer_hop_count_exceeded(MAX_HOPS.unsigned_abs(), target);
         stay(inner, transaction, id, &dead_letter, true).await?;
         pumped.died = true;
         return Ok(Done::Stays);
@@ -83,7 +85,8 @@ pub(crate) async fn forward(
             Ok(Done::Left)
         }
         Err(Refused::Now(refused)) => {
-            let dead_letter = DeadLetter::new(DeadLetterReason::ForwardTargetUnavailable, refused.to_string());
+            log::target_unavailable(&from.path, target, part, &refused);
+            let dead_letter = DeadLetter::forward_target_unavailable(target, &refused);
             stay(inner, transaction, id, &dead_letter, false).await?;
             // A dead letter that stays is tried again later, and not at once.
             pumped.died |= part == 0;
@@ -91,8 +94,8 @@ pub(crate) async fn forward(
         }
         Err(Refused::NotSummed(target)) => Ok(Done::Waits(target)),
         Err(Refused::ForGood(refused)) => {
-            log::not_stored(&from.path, id, &refused);
-            stay(inner, transaction, id, &dead_letter::not_stored(&refused), true).await?;
+            log::not_stored(&from.path, target, id, &refused);
+            stay(inner, transaction, id, &dead_letter::not_forwarded(target, &refused), true).await?;
             pumped.died = true;
             Ok(Done::Stays)
         }

@@ -171,12 +171,36 @@ pub(crate) fn copy_not_stored(subscription: i64, refused: &SendError) {
     }
 }
 
-/// A message to be forwarded cannot be stored again.
-pub(crate) fn not_stored(from: &str, id: i64, refused: &SendError) {
-    if let Some(suppressed) = log_limit(from, "NotStored") {
-        let (from, error) = (display(Escaped(from)), refused.to_string());
+/// The target of an entity has refused a message, or a dead letter.
+pub(crate) fn target_unavailable(from: &str, target: &str, part: i16, refused: &SendError) {
+    let (kind, what) = match part {
+        0 => ("TargetUnavailable", "messages cannot be forwarded, and are dead-lettered"),
+        _ => ("DeadTargetUnavailable", "dead letters cannot be forwarded, and stay until the target accepts them"),
+    };
+    if let Some(suppressed) = log_limit(from, kind) {
+        let (entity, target_entity, error) = (display(Escaped(from)), display(Escaped(target)), refused.to_string());
+        tracing::warn!(target: TARGET, entity, target_entity, error = display(Escaped(&error)), suppressed, "{what}");
+    }
+}
+
+/// A message was forwarded as often as it may be.
+pub(crate) fn too_many_hops(from: &str, target: &str) {
+    if let Some(suppressed) = log_limit(from, "TooManyHops") {
+        let (entity, target_entity) = (display(Escaped(from)), display(Escaped(target)));
         tracing::warn!(
-            target: TARGET, from, id, error = display(Escaped(&error)), suppressed,
+            target: TARGET, entity, target_entity, suppressed,
+            "messages were forwarded too often, and are dead letters that are not forwarded"
+        );
+    }
+}
+
+/// A message to be forwarded cannot be stored again.
+pub(crate) fn not_stored(from: &str, target: &str, id: i64, refused: &SendError) {
+    if let Some(suppressed) = log_limit(from, "NotStored") {
+        let (entity, target_entity) = (display(Escaped(from)), display(Escaped(target)));
+        let error = refused.to_string();
+        tracing::warn!(
+            target: TARGET, entity, target_entity, id, error = display(Escaped(&error)), suppressed,
             "a message cannot be forwarded: it is dead-lettered"
         );
     }

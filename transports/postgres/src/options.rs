@@ -204,8 +204,9 @@ impl Options {
         let pool = pool.max_size(self.connections).queue_mode(QueueMode::Lifo).post_create(prepare).build();
         let pool = pool
             .map_err(|error| ManageError::new(ErrorKind::General).with_detail(error.to_string()).with_source(error))?;
+        let server = self.server.clone();
         let postgres = self.build(pool, Some(connector), Some(canceller))?;
-        postgres.ping().await?;
+        postgres.ping().await.map_err(|error| of_server(error, server.as_ref()))?;
         Ok(postgres)
     }
 
@@ -261,6 +262,17 @@ impl Options {
 impl Postgres {
     async fn ping(&self) -> Result<(), ManageError> {
         self.inner.database.rows("SELECT 1", &[]).await.map(drop).map_err(|failure: Failure| failure.into())
+    }
+}
+
+/// Returns an error with the server in its text.
+fn of_server(error: ManageError, server: Option<&ServerAddress>) -> ManageError {
+    match (server, error.description()) {
+        (Some(server), Some(detail)) => {
+            let detail = format!("{server}: {detail}");
+            error.with_detail(detail)
+        }
+        _ => error,
     }
 }
 

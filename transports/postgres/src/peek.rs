@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use consign_core::{Message, message::SequenceNumber, transport::ReceiveError};
+use consign_core::{Message, message::SequenceNumber, settlement::DeadLetterReason, transport::ReceiveError};
 use tokio_postgres::types::Type;
 
 use crate::{
@@ -42,10 +42,23 @@ pub(crate) async fn peek(
         let stored = Stored::read(&row, 2, false).map_err(Failure::from)?;
         // One that cannot be read hides no other.
         let message = stored.message.or_else(|_| Stored::bare(&row, 2));
-        messages.push(message.map_err(Failure::from)?);
+        messages.push(with_last_failure(message.map_err(Failure::from)?));
     }
     if is_leaving {
         crate::pump::try_pump(inner, entity).await;
     }
     Ok(messages)
+}
+
+/// Counts the delivery that dead-lettered a message, if it was the last one and so has failed. Its row has those before it.
+fn with_last_failure(message: Message) -> Message {
+    let is_last = message.dead_letter_reason() == DeadLetterReason::MaxDeliveryCountExceeded.code();
+    match message.received() {
+        Some(received) if received.dead_lettered && is_last => {
+            let mut received = *received;
+            received.delivery_count = received.delivery_count.saturating_add(1);
+            message.with_received(received)
+        }
+        _ => message,
+    }
 }

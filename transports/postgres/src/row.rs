@@ -3,7 +3,7 @@ use std::time::Duration;
 use consign_core::{
     Message,
     message::{MessageState, Received, SequenceNumber},
-    settlement::DeadLetter,
+    settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
 };
 use tokio_postgres::{
@@ -119,10 +119,12 @@ fn received(row: &Row, skip: usize, delivered: bool) -> Result<Received, Error> 
 fn marked(mut message: Message, row: &Row, skip: usize, received: Received) -> Result<Message, Error> {
     let (reason, description, source): (Option<&str>, Option<&str>, Option<&str>) =
         (row.try_get(skip + 10)?, row.try_get(skip + 11)?, row.try_get(skip + 12)?);
-    for (key, value) in [(DeadLetter::REASON, reason), (DeadLetter::DESCRIPTION, description)] {
-        if let Some(value) = value {
-            message.properties_mut().application_properties_mut().insert(key, value);
-        }
+    if let Some(reason) = reason {
+        let reason = DeadLetterReason::Application(reason.to_owned().into());
+        let mut dead_letter = DeadLetter::new(reason, description.unwrap_or_default().to_owned());
+        // The database writes the texts beside the properties, whatever these have space for.
+        dead_letter.fit(message.properties());
+        dead_letter.write_to(message.properties_mut().application_properties_mut());
     }
     let message = message.with_received(received);
     Ok(match source {

@@ -114,7 +114,9 @@ impl Action {
         let is_plain = dead_letter.changes.is_empty() && dead_letter.description.is_empty();
         let mut properties = mark(dead_letter);
         if !is_plain && properties.check().is_err() {
-            properties = mark(DeadLetter::header_size_exceeded());
+            let mut dead_letter = DeadLetter::header_size_exceeded();
+            dead_letter.fit(message.properties());
+            properties = mark(dead_letter);
         }
         Self::changed(Self::DEAD_LETTER, message, &properties)
     }

@@ -54,6 +54,7 @@ async fn sslmode_require_encrypts_and_checks_the_certificate() {
     let url = |host: &str, mode: &str| format!("postgresql://test@{host}:{port}/postgres?sslmode={mode}");
     let error = Postgres::connect(&url("localhost", "require")).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::CommunicationProblem, "{error}");
+    assert!(error.to_string().contains("certificate"), "{error}");
 
     let certificate = cluster.folder().join("certificate.pem");
     // It is for a name, and not for an address.

@@ -231,7 +231,8 @@ impl Driver {
         let peeked = self.postgres.peek(&path_of(at, part), SequenceNumber::new(from), max).await.unwrap();
         let peeked: Vec<_> = peeked.iter().map(Shown::of_message).collect();
         let expected = self.model.peek(self.entities[at], Source::Part(part), from, max);
-        let expected: Vec<_> = expected.into_iter().map(|stored| Shown::of_model(stored, stored.failures)).collect();
+        let expected: Vec<_> =
+            expected.into_iter().map(|stored| Shown::of_model(stored, stored.shown_failures())).collect();
         for (found, wanted) in peeked.iter().zip(&expected) {
             assert_eq!(found, wanted, "{}", QUEUES[at]);
         }

@@ -11,13 +11,14 @@ use consign::{
     time::Timestamp,
     transport::{Batch, ErrorKind, ReceiverExt, Sender},
 };
+use consign_conformance::log::Lines;
 use consign_postgres::{
     Postgres,
     deadpool_postgres::{Manager, Pool},
     tokio_postgres::NoTls,
 };
 
-use crate::{Fixture, QUEUE, options, until};
+use crate::{Fixture, LONGEST, QUEUE, options, until};
 
 const TOPIC: &str = "topic";
 const ONE: &str = "topic/Subscriptions/one";
@@ -60,7 +61,7 @@ fn text<'m>(message: &'m Message, name: &str) -> &'m str {
 
 /// Ends after a while, however many others send.
 async fn in_time<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it waits for others")
+    tokio::time::timeout(LONGEST, work).await.expect("it waits for others")
 }
 
 /// Rules: K-250.
@@ -325,9 +326,10 @@ async fn a_message_that_is_numbered_while_its_queue_begins_to_forward_is_forward
     }
 }
 
-/// Rules: T-60.
+/// Rules: T-60, S-96.
 #[tokio::test]
 async fn a_message_is_not_forwarded_to_a_queue_that_is_full() {
+    let (lines, _guard) = Lines::capture();
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let postgres = &fixture.postgres;
     postgres.create_queue("target", QueueSettings::default().max_size(4_096)).await.unwrap();
@@ -339,8 +341,17 @@ async fn a_message_is_not_forwarded_to_a_queue_that_is_full() {
     }
     let dead = dead_letter(postgres, "source").await;
     assert_eq!((dead.message_id(), dead.dead_letter_reason()), (Some("second"), Some("ForwardTargetUnavailable")));
-    assert!(dead.dead_letter_description().unwrap().contains("4096 bytes"), "{dead:?}");
+    let description = dead.dead_letter_description().unwrap();
+    assert!(description.contains("4096 bytes") && description.contains("forwarded to target: "), "{description}");
     assert_eq!(postgres.counts("target").await.unwrap().active, 1);
+    let all = lines.of("consign::postgres");
+    assert!(all.len() == 1 && all[0].contains("cannot be forwarded"), "{all:?}");
+    assert!(all[0].contains("entity=source target_entity=target error=send: the entity is full"), "{all:?}");
+    // However many there are, a second has at most ten lines.
+    sender.send_batch((0..200).map(|_| Message::new(vec![0_u8; 2_500])).collect::<Batch>()).await.unwrap();
+    until(async || postgres.counts("source").await.unwrap().dead_lettered >= 200).await;
+    let count = lines.of("consign::postgres").len();
+    assert!(count < 200, "{count}");
     fixture.end().await;
 }
 

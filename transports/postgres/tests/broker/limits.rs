@@ -19,7 +19,7 @@ use consign_postgres::{
     tokio_postgres::NoTls,
 };
 
-use crate::{Fixture, QUEUE, options, repeated};
+use crate::{Fixture, LONGEST, QUEUE, options, repeated};
 
 #[tokio::test]
 async fn migrating_again_and_at_the_same_time_changes_nothing() {
@@ -195,23 +195,22 @@ async fn completions_at_the_same_time_have_each_their_own_answer() {
 
 #[tokio::test]
 async fn a_send_that_gets_no_connection_was_not_executed() {
-    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
-    let options = |schema: &str| options(schema).connections(1).timeout(Duration::from_millis(100));
-    let impatient = fixture.impatient(options).await;
-    let sender = repeated(async || impatient.sender(QUEUE).await).await;
-    let only = repeated(async || impatient.pool().get().await).await;
+    let timeout = Duration::from_secs(100);
+    let options = |schema: &str| options(schema).connections(1).timeout(timeout);
+    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
+    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let only = fixture.postgres.pool().get().await.unwrap();
+    tokio::time::pause();
+    let began = tokio::time::Instant::now();
     let error = sender.send(Message::new("a")).await.unwrap_err();
+    let took = began.elapsed();
+    tokio::time::resume();
+    assert!(took < 2 * timeout, "{took:?}");
     assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceBusy, false), "{error}");
     assert!(error.is_retryable() && error.to_string().contains("no connection was free"), "{error}");
     drop(only);
-    repeated(async || {
-        let sent = sender.send(Message::new("a")).await;
-        if let Err(error) = &sent {
-            assert!(error.is_retryable(), "{error}");
-        }
-        sent
-    })
-    .await;
+    sender.send(Message::new("a")).await.unwrap();
+    assert_eq!(fixture.postgres.counts(QUEUE).await.unwrap().active, 1);
     fixture.end().await;
 }
 
@@ -345,39 +344,40 @@ async fn a_receive_that_fails_by_the_storage_of_the_server_is_retryable() {
 /// A call that needs a place does not wait for it longer than for an answer.
 #[tokio::test]
 async fn an_accept_that_gets_no_place_is_throttled() {
-    let options = |schema: &str| options(schema).max_deliveries(1).timeout(Duration::from_secs(1));
-    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
-    let postgres = &fixture.postgres;
-    postgres.create_queue("sessions", QueueSettings::default().requires_session(true)).await.unwrap();
-    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
-    let held = postgres.receiver(QUEUE).await.unwrap().receive().await.unwrap();
-    let long = Duration::from_secs(20);
-    let accepted = tokio::time::timeout(long, postgres.accept_session("sessions", "one")).await.expect("it waits");
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    let sessions = QueueSettings::default().requires_session(true);
+    fixture.postgres.create_queue("sessions", sessions).await.unwrap();
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let timeout = Duration::from_secs(5);
+    let postgres = fixture.impatient(|schema| options(schema).max_deliveries(1).timeout(timeout)).await;
+    let mut receiver = repeated(async || postgres.receiver(QUEUE).await).await;
+    let held = repeated(async || receiver.receive().await).await;
+    let accepted = tokio::time::timeout(LONGEST, postgres.accept_session("sessions", "one")).await.expect("it waits");
     assert_eq!(accepted.unwrap_err().kind(), ErrorKind::Throttled);
     let numbers = [SequenceNumber::new(1)];
-    let deferred = tokio::time::timeout(long, postgres.receive_deferred(QUEUE, &numbers)).await.expect("it waits");
+    let deferred = tokio::time::timeout(LONGEST, postgres.receive_deferred(QUEUE, &numbers)).await.expect("it waits");
     assert_eq!(deferred.unwrap_err().kind(), ErrorKind::Throttled);
-    held.complete().await.unwrap();
-    postgres.accept_session("sessions", "one").await.unwrap();
+    drop(held);
+    repeated(async || postgres.accept_session("sessions", "one").await).await;
     fixture.end().await;
 }
 
 /// Its job is tried again meanwhile.
 #[tokio::test]
 async fn a_release_ends_at_the_timeout_and_goes_on() {
-    let options = |schema: &str| options(schema).timeout(Duration::from_secs(1));
-    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
-    let postgres = &fixture.postgres;
-    postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
-    let mut receiver = postgres.receiver(QUEUE).await.unwrap();
-    let delivery = receiver.receive().await.unwrap();
-    let client = postgres.pool().get().await.unwrap();
+    let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
+    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let impatient = fixture.impatient(|schema| options(schema).timeout(Duration::from_secs(5))).await;
+    let mut receiver = repeated(async || impatient.receiver(QUEUE).await).await;
+    let delivery = repeated(async || receiver.receive().await).await;
+    let client = fixture.postgres.pool().get().await.unwrap();
     client.batch_execute(&format!("BEGIN; SELECT FROM {}.locks FOR UPDATE", fixture.schema)).await.unwrap();
     let released = delivery.lease.release().await;
     assert_eq!(released.unwrap_err().kind(), ErrorKind::ServiceTimeout);
     client.batch_execute("COMMIT").await.unwrap();
-    drop(client);
-    let again = receiver.receive_within(Duration::from_secs(20)).await.unwrap();
+    drop((client, receiver));
+    let mut receiver = fixture.postgres.receiver(QUEUE).await.unwrap();
+    let again = receiver.receive_within(LONGEST).await.unwrap();
     assert_eq!(again.message.received().unwrap().delivery_count, 1);
     again.complete().await.unwrap();
     fixture.end().await;

@@ -13,7 +13,10 @@ use consign_postgres::{
     tokio_postgres::NoTls,
 };
 
-use crate::{Fixture, QUEUE, repeated, until};
+use crate::{Fixture, LONGEST, QUEUE, repeated, until};
+
+/// Less than the locks of messages and sessions hold, which others would get after that.
+const BEFORE_LOCKS_END: Duration = Duration::from_secs(40);
 
 /// Ends the connections of a process, as a network does.
 pub(crate) async fn cut(fixture: &Fixture, application: &str) {
@@ -23,6 +26,12 @@ pub(crate) async fn cut(fixture: &Fixture, application: &str) {
             WHERE application_name = '{application}' AND pid <> pg_backend_pid()"
         ))
         .await;
+}
+
+/// Waits until a process listens: what it locks from then on belongs to its connection.
+async fn listening(postgres: &Postgres) {
+    let listening = async { while postgres.create_reply_queue().await.is_err() {} };
+    tokio::time::timeout(LONGEST, listening).await.expect("it does not listen");
 }
 
 /// Rules: S-29, S-73.
@@ -39,8 +48,9 @@ async fn the_messages_of_a_lost_process_come_back_uncounted() {
     let held = runtime
         .spawn(async move {
             let lost = lost.connect(&url).await.unwrap();
+            listening(&lost).await;
             let mut receiver = lost.receiver(QUEUE).await.unwrap();
-            let delivery = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+            let delivery = receiver.receive_within(LONGEST).await.unwrap();
             (lost, delivery)
         })
         .await
@@ -49,7 +59,7 @@ async fn the_messages_of_a_lost_process_come_back_uncounted() {
     runtime.shutdown_background();
     cut(&fixture, &name).await;
     let mut receiver = postgres.receiver(QUEUE).await.unwrap();
-    let delivery = receiver.receive_within(Duration::from_secs(20)).await.unwrap();
+    let delivery = receiver.receive_within(BEFORE_LOCKS_END).await.unwrap();
     assert_eq!(delivery.message.received().unwrap().delivery_count, 1);
     delivery.complete().await.unwrap();
     drop(held);
@@ -144,18 +154,17 @@ async fn a_session_of_a_lost_process_goes_on_elsewhere() {
     let held = runtime
         .spawn(async move {
             let lost = lost.connect(&url).await.unwrap();
+            listening(&lost).await;
             let mut session = lost.accept_session(QUEUE, "a").await.unwrap();
-            let delivery = session.receive_within(Duration::from_secs(10)).await.unwrap();
+            let delivery = session.receive_within(LONGEST).await.unwrap();
             (lost, session, delivery)
         })
         .await
         .unwrap();
     runtime.shutdown_background();
     cut(&fixture, &name).await;
-    let since = tokio::time::Instant::now();
     let mut acceptor = postgres.sessions(QUEUE).await.unwrap();
-    let mut session = acceptor.next_within(Duration::from_secs(20)).await.unwrap();
-    println!("after {:?}", since.elapsed());
+    let mut session = acceptor.next_within(BEFORE_LOCKS_END).await.unwrap();
     let delivery = session.receive_within(Duration::from_secs(10)).await.unwrap();
     assert_eq!(delivery.message.payload(), Some(&b"1"[..]));
     delivery.complete().await.unwrap();
@@ -184,7 +193,7 @@ async fn locks_outlive_a_lost_connection() {
 /// The server has noticed it, and other processes with it. This process has not, as if the network were gone.
 #[tokio::test]
 async fn locks_outlive_a_connection_whose_loss_is_silent() {
-    let options = |schema: &str| crate::options(schema).grace(Duration::from_secs(9));
+    let options = |schema: &str| crate::options(schema).grace(Duration::from_secs(18));
     let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
     let name = format!("{}_silent", fixture.schema);
     let proxy = Proxy::to(fixture.address().await).await.unwrap();
@@ -192,16 +201,18 @@ async fn locks_outlive_a_connection_whose_loss_is_silent() {
     // Later connections pass by the proxy.
     let url = format!("{credentials}@{},{rest}?application_name={name}", proxy.address());
     let pool = fixture.other().await.pool().clone();
-    let silent = options(&fixture.schema).timeout(Duration::from_secs(1));
+    let silent = options(&fixture.schema).timeout(Duration::from_secs(2));
     let silent = silent.wrap_and_listen(pool, url.parse().unwrap(), NoTls).unwrap();
     fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
-    let delivery = silent.receiver(QUEUE).await.unwrap().receive_within(Duration::from_secs(10)).await.unwrap();
+    listening(&silent).await;
+    let mut receiver = repeated(async || silent.receiver(QUEUE).await).await;
+    let delivery = repeated(async || receiver.receive().await).await;
     let listens = async || {
         let sql = format!("SELECT pid FROM pg_stat_activity WHERE application_name = '{name}'");
         let client = fixture.postgres.pool().get().await.unwrap();
         client.query(&sql, &[]).await.unwrap().first().map(|row| row.get::<_, i32>(0))
     };
-    assert!(listens().await.is_some());
+    until(async || listens().await.is_some()).await;
     proxy.freeze(true);
     cut(&fixture, &name).await;
     until(async || listens().await.is_none()).await;
@@ -210,7 +221,7 @@ async fn locks_outlive_a_connection_whose_loss_is_silent() {
     let is_held = format!("SELECT bool_and(lost IS NULL) FROM {}.holders", fixture.schema);
     let client = fixture.postgres.pool().get().await.unwrap();
     until(async || client.query_one(&is_held, &[]).await.unwrap().get(0)).await;
-    delivery.complete().await.unwrap();
+    repeated(async || delivery.lease.renew().await).await;
     drop(client);
     fixture.end().await;
 }
@@ -224,8 +235,11 @@ async fn one_call_fails_when_all_idle_connections_are_lost() {
     // Later connections pass by the proxy.
     let url = format!("{credentials}@{},{rest}", proxy.address());
     let idle = crate::options(&fixture.schema).timeout(Duration::from_secs(8)).connect(&url).await.unwrap();
-    futures_util::future::join_all((0..4).map(|_| idle.counts(QUEUE))).await;
-    assert_eq!(idle.pool().status().size, 4);
+    until(async || {
+        futures_util::future::join_all((0..4).map(|_| idle.counts(QUEUE))).await;
+        idle.pool().status().size == 4
+    })
+    .await;
     proxy.freeze(true);
     let mut failed = 0;
     for _ in 0..6 {
@@ -248,8 +262,9 @@ async fn a_receive_that_has_waited_locks_under_no_lost_holder() {
     let one = one.wrap_and_listen(pool, url.parse().unwrap(), NoTls).unwrap();
     let sender = fixture.postgres.sender(QUEUE).await.unwrap();
     sender.send(Message::new("a")).await.unwrap();
+    listening(&one).await;
     let mut receiver = one.receiver(QUEUE).await.unwrap();
-    let first = receiver.receive_within(Duration::from_secs(10)).await.unwrap();
+    let first = receiver.receive_within(LONGEST).await.unwrap();
     let holders = async || {
         let sql = format!("SELECT holder FROM {}.locks", fixture.schema);
         let client = fixture.postgres.pool().get().await.unwrap();
@@ -259,7 +274,7 @@ async fn a_receive_that_has_waited_locks_under_no_lost_holder() {
     let before = holders().await;
     assert!(before.iter().all(|holder| holder.is_some_and(|holder| holder > 0)), "{before:?}");
     sender.send(Message::new("b")).await.unwrap();
-    let waiting = tokio::spawn(async move { receiver.receive_within(Duration::from_secs(20)).await.unwrap() });
+    let waiting = tokio::spawn(async move { receiver.receive_within(LONGEST).await.unwrap() });
     // It waits for the place of the first, and asks the server for nothing before.
     for _ in 0..100 {
         tokio::task::yield_now().await;
@@ -287,7 +302,7 @@ async fn a_receiver_goes_on_after_its_connection_was_lost() {
         let waiting = async {
             let mut errors = 0;
             loop {
-                match receiver.receive_within(Duration::from_secs(10)).await {
+                match receiver.receive().await {
                     Ok(delivery) => return (delivery, errors),
                     Err(error) => {
                         assert!(error.is_retryable() && error.kind() == ErrorKind::CommunicationProblem, "{error:?}");
@@ -301,7 +316,8 @@ async fn a_receiver_goes_on_after_its_connection_was_lost() {
             cut(&fixture, &name).await;
             sender.send(Message::new(format!("{round}"))).await.unwrap();
         };
-        let ((delivery, errors), ()) = tokio::join!(waiting, breaking);
+        let both = tokio::time::timeout(LONGEST, async { tokio::join!(waiting, breaking) });
+        let ((delivery, errors), ()) = both.await.expect("it goes on");
         assert!(errors <= 5, "{errors} errors for 5 connections");
         until(async || delivery.lease.renew().await.is_ok()).await;
         delivery.complete().await.unwrap();

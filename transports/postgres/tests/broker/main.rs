@@ -45,6 +45,8 @@ struct Fixture {
 }
 
 const QUEUE: &str = "queue";
+/// How long a test waits for what has to happen, on a machine with much to do.
+const LONGEST: Duration = Duration::from_secs(60);
 /// The time of every lock of a message passes.
 const LOCKS_END: &str = "UPDATE {s}.locks SET until = clock_timestamp();
     UPDATE {s}.messages SET due = clock_timestamp() WHERE state = 2";
@@ -112,9 +114,9 @@ fn options(schema: &str) -> Options {
     Postgres::options().schema(schema).connections(4).poll_every(poll).grace(Duration::from_millis(300))
 }
 
-/// Waits until `condition` holds, for 20 s at most.
+/// Waits until `condition` holds, for a minute at most.
 async fn until<F: Future<Output = bool>>(condition: impl Fn() -> F) {
-    until_within(Duration::from_secs(20), condition).await;
+    until_within(LONGEST, condition).await;
 }
 
 async fn until_within<F: Future<Output = bool>>(longest: Duration, condition: impl Fn() -> F) {
@@ -126,9 +128,9 @@ async fn until_within<F: Future<Output = bool>>(longest: Duration, condition: im
     waited.await.expect("it did not become true");
 }
 
-/// Repeats a call for 20 s at most, until it succeeds: one that precedes a test has its short timeout too.
+/// Repeats a call for a minute at most, until it succeeds: one that precedes a test has its short timeout too.
 async fn repeated<T, E: Debug>(mut call: impl AsyncFnMut() -> Result<T, E>) -> T {
-    let until = tokio::time::Instant::now() + Duration::from_secs(20);
+    let until = tokio::time::Instant::now() + LONGEST;
     loop {
         match call().await {
             Ok(done) => return done,

@@ -7,9 +7,22 @@ use consign::{
     settlement::{Changes, DeadLetterReason},
     transport::{ErrorKind, ReceiverExt, Sender, Session},
 };
-use consign_postgres::tokio_postgres::IsolationLevel;
+use consign_postgres::{
+    deadpool_postgres::{Manager, Pool},
+    tokio_postgres::{IsolationLevel, NoTls},
+};
 
-use crate::{Fixture, LOCKS_END, QUEUE, until};
+use crate::{Fixture, LOCKS_END, QUEUE, options, until};
+
+const LONG: Duration = Duration::from_secs(30);
+
+/// A statement that waits for another transaction does so for longer than the test, not for a few seconds.
+async fn with_endless_locks(settings: QueueSettings) -> Option<Fixture> {
+    let mut fixture = Fixture::new(settings).await?;
+    let pool = Pool::builder(Manager::new(fixture.url.parse().unwrap(), NoTls)).max_size(4).build().unwrap();
+    fixture.postgres = options(&fixture.schema).timeout(Duration::from_secs(120)).wrap(pool).unwrap();
+    Some(fixture)
+}
 
 /// Rules: T-71.
 /// The application's row, a settlement and a send happen together, or not at all.
@@ -123,7 +136,7 @@ async fn a_lost_lock_is_reported_and_the_transaction_is_left_alone() {
 /// A transaction of the application that outlasts the lock of a session keeps that session to itself, and nobody else waiting.
 #[tokio::test]
 async fn an_open_transaction_keeps_its_session_only() {
-    let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
+    let Some(fixture) = with_endless_locks(QueueSettings::default().requires_session(true)).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
     let of = |session: &'static str| Message::builder().session_id(session).build("a").unwrap();
@@ -136,8 +149,8 @@ async fn an_open_transaction_keeps_its_session_only() {
     fixture.run("UPDATE {s}.sessions SET until = clock_timestamp()").await;
     sender.send(of("two")).await.unwrap();
     let mut sessions = postgres.sessions(QUEUE).await.unwrap();
-    let mut other = sessions.next_within(Duration::from_secs(4)).await.unwrap();
-    other.receive_within(Duration::from_secs(4)).await.unwrap().complete().await.unwrap();
+    let mut other = sessions.next_within(LONG).await.unwrap();
+    other.receive_within(LONG).await.unwrap().complete().await.unwrap();
     let held = postgres.accept_session(QUEUE, "one").await.unwrap_err();
     assert_eq!(held.kind(), ErrorKind::SessionCannotBeLocked);
     transaction.commit().await.unwrap();
@@ -171,7 +184,7 @@ async fn a_snapshot_from_before_the_receive_does_not_have_the_lock() {
 /// Rules: N-08.
 #[tokio::test]
 async fn a_session_that_a_transaction_keeps_does_not_delay_the_release_of_others() {
-    let Some(fixture) = Fixture::new(QueueSettings::default().requires_session(true)).await else { return };
+    let Some(fixture) = with_endless_locks(QueueSettings::default().requires_session(true)).await else { return };
     let postgres = &fixture.postgres;
     let sender = postgres.sender(QUEUE).await.unwrap();
     for session in ["kept", "other"] {
@@ -188,9 +201,9 @@ async fn a_session_that_a_transaction_keeps_does_not_delay_the_release_of_others
     drop(other);
     let process = fixture.other().await;
     let mut sessions = process.sessions(QUEUE).await.unwrap();
-    let mut again = sessions.next_within(Duration::from_secs(5)).await.unwrap();
+    let mut again = sessions.next_within(LONG).await.unwrap();
     assert_eq!(again.session_id(), "other");
-    again.receive_within(Duration::from_secs(5)).await.unwrap().complete().await.unwrap();
+    again.receive_within(LONG).await.unwrap().complete().await.unwrap();
     transaction.commit().await.unwrap();
     drop(client);
     fixture.end().await;

@@ -8,7 +8,10 @@ use consign::{
     transport::{Batch, Delivery, Receiver, ReceiverExt, Sender},
 };
 use consign_conformance::log::Lines;
-use consign_postgres::PostgresReceiver;
+use consign_postgres::{
+    PostgresReceiver,
+    tokio_postgres::{self, NoTls},
+};
 use futures_util::FutureExt;
 
 use crate::{Fixture, QUEUE, until};
@@ -27,8 +30,11 @@ async fn cancelled_in_flight<T>(fixture: &Fixture, receiver: T, receive: impl As
     let other = client.transaction().await.unwrap();
     other.batch_execute(&format!("LOCK TABLE {}.messages", &*fixture.schema)).await.unwrap();
     let mut receiver = receiver;
+    // The sweeper waits for the table too. Within the transaction the activity of others would seem to stay the same.
+    let (watching, connection) = tokio_postgres::connect(&fixture.url, NoTls).await.unwrap();
+    let driving = tokio::spawn(connection);
     let waiting = format!(
-        "SELECT count(*) FROM pg_locks WHERE relation = '{}.messages'::regclass AND NOT granted",
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%\"{}\".receive(%'",
         &*fixture.schema
     );
     {
@@ -36,9 +42,10 @@ async fn cancelled_in_flight<T>(fixture: &Fixture, receiver: T, receive: impl As
         let mut is_waiting = false;
         while !is_waiting {
             assert!(receiving.as_mut().now_or_never().is_none());
-            is_waiting = other.query_one(&waiting, &[]).await.unwrap().get::<_, i64>(0) > 0;
+            is_waiting = !watching.query(&waiting, &[]).await.unwrap().is_empty();
         }
     }
+    driving.abort();
     other.commit().await.unwrap();
     receiver
 }

@@ -10,7 +10,7 @@ use consign::{
 };
 use consign_conformance::killed::{self, Killed};
 
-use crate::{Fixture, QUEUE, server, until};
+use crate::{Fixture, QUEUE, repeated, server, until};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -20,7 +20,7 @@ async fn the_requester_that_is_killed() {
     let Some(argument) = killed::argument() else { return };
     let (schema, file) = argument.split_once(' ').unwrap();
     let postgres = crate::options(schema).connect(&server::url().await.unwrap()).await.unwrap();
-    let path = postgres.create_reply_queue().await.unwrap();
+    let path = repeated(async || postgres.create_reply_queue().await).await;
     let mut replies = postgres.receiver(&path).await.unwrap();
     postgres.sender(&path).await.unwrap().send(Message::new("first")).await.unwrap();
     let _delivery = replies.receive_within(LONG).await.unwrap();
@@ -65,7 +65,7 @@ async fn a_reply_queue_needs_the_connection_that_it_belongs_to() {
     let Some(fixture) = Fixture::new(QueueSettings::default()).await else { return };
     let name = format!("{}_replies", fixture.schema);
     let requester = crate::options(&fixture.schema).connect(&fixture.url_of(&name)).await.unwrap();
-    requester.create_reply_queue().await.unwrap();
+    repeated(async || requester.create_reply_queue().await).await;
     let is_refused =
         async || requester.create_reply_queue().await.is_err_and(|error| error.kind() == ErrorKind::InvalidOperation);
     // Others have removed what the connection holds, and it does not know.

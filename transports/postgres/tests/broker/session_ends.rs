@@ -25,7 +25,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{Fixture, QUEUE, repeated, until};
+use crate::{Fixture, LONGEST, QUEUE, repeated, until};
 
 const LONG: Duration = Duration::from_secs(10);
 
@@ -58,7 +58,7 @@ async fn accepted(postgres: &Postgres) -> PostgresSession {
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), accepted).await.expect("the session is not given up")
+    tokio::time::timeout(LONGEST, accepted).await.expect("the session is not given up")
 }
 
 /// Ends the lock of a session, as far as that goes while the call of `held` is under way.
@@ -287,14 +287,19 @@ async fn a_session_whose_accept_has_lost_its_answer_is_given_up() {
     let wrapped = options.timeout(Duration::from_millis(500)).wrap(pool).unwrap();
     let mut sessions = repeated(async || wrapped.sessions(QUEUE).await).await;
     send(&fixture.postgres, "first").await;
-    is_deaf.store(true, Ordering::Relaxed);
-    let accepting = tokio::spawn(async move { sessions.next_within(LONG).await.map(drop) });
     let locked = format!("SELECT FROM {}.sessions WHERE token IS NOT NULL", fixture.schema);
     let client = fixture.postgres.pool().get().await.unwrap();
     let is_locked = async || !client.query(&locked, &[]).await.unwrap().is_empty();
-    until(is_locked).await;
-    assert!(accepting.await.unwrap().is_err());
-    is_deaf.store(false, Ordering::Relaxed);
+    // What gets no connection is not executed.
+    let lost = repeated(async || {
+        repeated(async || wrapped.counts(QUEUE).await).await;
+        is_deaf.store(true, Ordering::Relaxed);
+        assert!(sessions.next_within(LONG).await.is_err());
+        let is_locked = is_locked().await;
+        is_deaf.store(false, Ordering::Relaxed);
+        if is_locked { Ok(()) } else { Err("no accept has locked the session") }
+    });
+    lost.await;
     until(async || !is_locked().await).await;
     drop(client);
     fixture.end().await;
@@ -315,12 +320,6 @@ async fn a_session_that_is_locked_after_its_accept_was_given_up_is_given_up() {
         let client = fixture.postgres.pool().get().await.unwrap();
         client.batch_execute(&format!("BEGIN; SELECT FROM {}.numbers FOR UPDATE", fixture.schema)).await.unwrap();
         send(&fixture.postgres, "first").await;
-        let accepted = if is_named {
-            wrapped.accept_session(QUEUE, "a").await.map(drop)
-        } else {
-            sessions.next_within(LONG).await.map(drop)
-        };
-        accepted.unwrap_err();
         let last = format!(
             "SELECT state, query FROM pg_stat_activity WHERE application_name = '{name}' AND state IS NOT NULL"
         );
@@ -328,8 +327,19 @@ async fn a_session_that_is_locked_after_its_accept_was_given_up_is_given_up() {
             let found = fixture.postgres.pool().get().await.unwrap().query(&last, &[]).await.unwrap();
             found.iter().any(|row| row.get::<_, &str>(0) == state && row.get::<_, &str>(1).contains(part))
         };
-        until(async || is_found("idle", "drop_session").await || is_found("idle", "pg_notify").await).await;
         let accept = if is_named { "accept_session" } else { "next_session" };
+        // One that gets no connection is not executed.
+        let given_up = repeated(async || {
+            let accepted = if is_named {
+                wrapped.accept_session(QUEUE, "a").await.map(drop)
+            } else {
+                sessions.next_within(LONG).await.map(drop)
+            };
+            accepted.unwrap_err();
+            if is_found("active", accept).await { Ok(()) } else { Err("no accept waits for the lock") }
+        });
+        given_up.await;
+        until(async || is_found("idle", "drop_session").await || is_found("idle", "pg_notify").await).await;
         assert!(is_found("active", accept).await, "it waits for the lock");
         client.batch_execute("COMMIT").await.unwrap();
         until(async || !is_found("active", accept).await).await;

@@ -10,7 +10,7 @@ use consign::{
 };
 use consign_conformance::log::Lines;
 
-use crate::{Fixture, QUEUE, options, until};
+use crate::{Fixture, QUEUE, options, repeated, until};
 
 /// Has the sum of an entity do this, and counts the calls.
 async fn replace_sum(fixture: &Fixture, work: &str) {
@@ -30,6 +30,14 @@ async fn replace_sum(fixture: &Fixture, work: &str) {
 async fn is_summed(fixture: &Fixture) -> bool {
     let sql = format!("SELECT is_called FROM {}.sums", fixture.schema);
     fixture.postgres.pool().get().await.unwrap().query_one(&sql, &[]).await.unwrap().get(0)
+}
+
+/// A send gives the sum a quarter of its timeout.
+async fn with_endless_sum() -> Option<Fixture> {
+    let mut fixture = Fixture::new(QueueSettings::default()).await?;
+    replace_sum(&fixture, "PERFORM pg_sleep(300)").await;
+    fixture.postgres = fixture.impatient(|schema| options(schema).timeout(Duration::from_secs(8))).await;
+    Some(fixture)
 }
 
 fn large() -> Message {
@@ -84,10 +92,8 @@ async fn a_full_entity_is_full_until_it_is_summed_up_again() {
 /// The server does not go on with a sum that has no reader any more.
 #[tokio::test]
 async fn sends_do_not_wait_for_a_long_sum() {
-    let options = |schema: &str| options(schema).timeout(Duration::from_secs(2));
-    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
-    replace_sum(&fixture, "PERFORM pg_sleep(300)").await;
-    let sender = fixture.postgres.sender(QUEUE).await.unwrap();
+    let Some(fixture) = with_endless_sum().await else { return };
+    let sender = repeated(async || fixture.postgres.sender(QUEUE).await).await;
     for _ in 0..3 {
         sender.send(Message::new("a")).await.unwrap();
     }
@@ -117,10 +123,9 @@ async fn an_entity_without_a_limit_is_not_summed_up() {
 #[tokio::test]
 async fn a_send_that_is_not_checked_is_logged() {
     let (lines, _guard) = Lines::capture();
-    let options = |schema: &str| options(schema).timeout(Duration::from_secs(2));
-    let Some(fixture) = Fixture::with(QueueSettings::default(), options).await else { return };
-    replace_sum(&fixture, "PERFORM pg_sleep(300)").await;
-    fixture.postgres.sender(QUEUE).await.unwrap().send(Message::new("a")).await.unwrap();
+    let Some(fixture) = with_endless_sum().await else { return };
+    let sender = repeated(async || fixture.postgres.sender(QUEUE).await).await;
+    sender.send(Message::new("a")).await.unwrap();
     let is_logged = |line: &String| line.contains("WARN") && line.contains("could not be summed up in time");
     assert!(lines.all().iter().any(is_logged), "{:?}", lines.all());
     fixture.end().await;

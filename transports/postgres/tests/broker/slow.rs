@@ -10,7 +10,7 @@ use consign::{
 };
 use consign_conformance::log::Lines;
 
-use crate::{Fixture, QUEUE, options, repeated, until};
+use crate::{Fixture, LONGEST, QUEUE, options, repeated, until};
 
 const TOPIC: &str = "topic";
 const ONE: &str = "topic/Subscriptions/one";
@@ -38,7 +38,7 @@ async fn with_slow_topic(timeout: Duration, copy: Duration) -> Option<Fixture> {
 /// Rules: K-337.
 #[tokio::test]
 async fn copies_that_take_longer_than_the_timeout_are_stored() {
-    let Some(fixture) = with_slow_topic(Duration::from_secs(2), Duration::from_millis(150)).await else { return };
+    let Some(fixture) = with_slow_topic(Duration::from_secs(5), Duration::from_millis(400)).await else { return };
     let batch: Vec<Message> = (0..20).map(|n| Message::new(format!("{n}"))).collect();
     let sender = repeated(async || fixture.postgres.sender(TOPIC).await).await;
     sender.send_batch(batch.into_iter().collect::<Batch>()).await.unwrap();
@@ -86,11 +86,11 @@ async fn a_schedule_ends_when_messages_before_it_have_no_number() {
             LANGUAGE plpgsql AS $$ BEGIN RETURN ARRAY[NULL::bigint]; END $$",
         )
         .await;
-    let impatient = fixture.impatient(|schema| options(schema).timeout(Duration::from_millis(500))).await;
+    let impatient = fixture.impatient(|schema| options(schema).timeout(Duration::from_secs(3))).await;
     let sender = repeated(async || impatient.sender(QUEUE).await).await;
     let later = Timestamp::from_millis(fixture.postgres.now().await.unwrap().as_millis() + 3_600_000);
     let scheduled = sender.schedule(vec![Message::new("a")], later);
-    let scheduled = tokio::time::timeout(Duration::from_secs(20), scheduled).await.expect("it goes on");
+    let scheduled = tokio::time::timeout(LONGEST, scheduled).await.expect("it goes on");
     let error = scheduled.unwrap_err();
     assert_eq!((error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceTimeout, true), "{error}");
     assert!(error.to_string().contains("the messages are scheduled"), "{error}");

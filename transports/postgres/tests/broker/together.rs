@@ -1,6 +1,6 @@
 //! Receivers of one queue in one process that receive by one statement.
 
-use std::{future::Future, time::Duration};
+use std::future::Future;
 
 use consign::{
     Message,
@@ -10,9 +10,7 @@ use consign::{
 use consign_postgres::{PostgresLease, PostgresReceiver, deadpool_postgres::Object};
 use futures_util::{FutureExt, future::join_all};
 
-use crate::{Fixture, QUEUE, until};
-
-const LONGEST: Duration = Duration::from_secs(20);
+use crate::{Fixture, LONGEST, QUEUE, until};
 
 /// A transaction that lets no statement receive from a queue that has messages, until it is dropped.
 struct Held {

@@ -14,7 +14,7 @@ use consign_postgres::{
     tokio_postgres::{Config, NoTls},
 };
 
-use crate::{Fixture, QUEUE, until, until_within};
+use crate::{Fixture, QUEUE, repeated, until, until_within};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -178,7 +178,7 @@ async fn give_up_later(limit: &str) {
     config.options(limit);
     let pool = Pool::builder(Manager::new(config, NoTls)).max_size(2).build().unwrap();
     let wrapped: Postgres = crate::options(&fixture.schema).wrap(pool).unwrap();
-    let session = wrapped.accept_session(QUEUE, "one").await.unwrap();
+    let session = repeated(async || wrapped.accept_session(QUEUE, "one").await).await;
     let mut client = fixture.postgres.pool().get().await.unwrap();
     let transaction = client.transaction().await.unwrap();
     let keep = format!("SELECT FROM {}.sessions FOR UPDATE", fixture.schema);

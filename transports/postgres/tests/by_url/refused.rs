@@ -138,3 +138,13 @@ async fn a_server_that_does_not_answer_is_given_up_after_the_timeout() {
     assert_eq!(error.kind(), ConnectErrorKind::Connection, "{error}");
     assert_no_secret(&error);
 }
+
+/// The texts of the database client have the cause in their sources alone.
+#[tokio::test]
+async fn the_error_of_a_server_that_is_not_reached_has_the_cause() {
+    let refusing = refusing().await;
+    let error = connect(&format!("postgres://shop:s3cret@{refusing}/shop")).await.unwrap_err().to_string();
+    assert!(error.contains("refused (os error 111)") && error.contains(&refusing.to_string()), "{error}");
+    let error = connect("postgres://shop:s3cret@consign.invalid/shop").await.unwrap_err().to_string();
+    assert!(error.contains("failed to lookup address") && error.contains("consign.invalid:5432"), "{error}");
+}

@@ -78,9 +78,10 @@ impl Backend for InPostgres {
 
     fn timing(&self) -> Timing {
         Timing {
-            receive_wait: Duration::from_millis(250),
-            arrival: Duration::from_millis(2_400),
-            margin: Duration::from_millis(900),
+            lock: Duration::from_secs(15),
+            receive_wait: Duration::from_millis(600),
+            arrival: Duration::from_secs(7),
+            margin: Duration::from_millis(2_900),
             ..Timing::default()
         }
     }

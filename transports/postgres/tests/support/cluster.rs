@@ -5,10 +5,12 @@ use std::{
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     process::{Command, Output},
+    time::Duration,
 };
 
 use consign_conformance::left_out;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 /// It is stopped and deleted when it is dropped.
 pub(crate) struct Cluster {
@@ -33,10 +35,9 @@ impl Cluster {
             return None;
         };
         let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
         let is_root = Command::new("id").arg("-u").output().is_ok_and(|id| id.stdout == b"0\n");
         let options = prepare(folder.path());
-        let cluster = Self { folder, programs, port, is_root, options };
+        let mut cluster = Self { folder, programs, port: free_port(), is_root, options };
         if is_root {
             // PostgreSQL does not run as root.
             let owned = Command::new("chown").args(["-R", "postgres"]).arg(cluster.folder.path()).status().unwrap();
@@ -46,6 +47,13 @@ impl Cluster {
         cluster
             .run("initdb", &["--pgdata", &data, "--username", "test", "--auth", "trust", "--encoding", "UTF8"])
             .unwrap();
+        // Others may have taken the port meanwhile.
+        for _ in 0..4 {
+            if cluster.launch().is_ok() {
+                return Some(cluster);
+            }
+            cluster.port = free_port();
+        }
         cluster.launch().unwrap();
         Some(cluster)
     }
@@ -76,10 +84,18 @@ impl Cluster {
         self.run("pg_ctl", &["start", "--wait", "--pgdata", &data, "--log", &log, "--options", &options])
     }
 
-    /// Kills it, as a crash does, and starts it again.
-    pub(crate) fn restart(&self) -> io::Result<()> {
-        self.run("pg_ctl", &["stop", "--wait", "--mode", "immediate", "--pgdata", &self.data()])?;
-        self.launch()
+    /// Kills it, as a crash does, and starts it again. Runs on a runtime with several threads.
+    pub(crate) async fn restart(&self) -> io::Result<()> {
+        let stop = ["stop", "--wait", "--mode", "immediate", "--pgdata", &self.data()];
+        tokio::task::block_in_place(|| self.run("pg_ctl", &stop))?;
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            match tokio::task::block_in_place(|| self.launch()) {
+                // A connection of another process may have the port for now.
+                Err(_) if Instant::now() < until => tokio::time::sleep(Duration::from_millis(200)).await,
+                launched => return launched,
+            }
+        }
     }
 
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<()> {
@@ -102,6 +118,10 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         let _ = self.run("pg_ctl", &["stop", "--wait", "--mode", "immediate", "--pgdata", &self.data()]);
     }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// The folder of `initdb`: the newest of Debian's, or the path's.
