@@ -1,6 +1,7 @@
 use std::{borrow::Cow, error, fmt, iter::successors};
 
 use consign_core::{message::InvalidArgument, transport::SendError};
+use tokio_postgres::error::{DbError, SqlState};
 
 /// The error of an [`Outbox`](crate::Outbox) or a [`Relay`](crate::Relay).
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub enum OutboxErrorKind {
     Database,
     /// The table has the schema of another version of this crate.
     Version,
+    /// The encoding of the database is not UTF8. It cannot store or return each id and each error.
+    Encoding,
 }
 
 impl OutboxError {
@@ -47,6 +50,7 @@ impl fmt::Display for OutboxError {
             OutboxErrorKind::InvalidMessage => "the message cannot be stored in the outbox",
             OutboxErrorKind::Database => "the database of the outbox failed",
             OutboxErrorKind::Version => "the table of the outbox has another version",
+            OutboxErrorKind::Encoding => "the encoding of the database of the outbox is not UTF8",
         };
         if self.detail.is_empty() { f.write_str(what) } else { write!(f, "{what}: {}", self.detail) }
     }
@@ -60,13 +64,29 @@ impl error::Error for OutboxError {
 
 impl From<tokio_postgres::Error> for OutboxError {
     fn from(error: tokio_postgres::Error) -> Self {
-        // The message of the server may quote a value: the code and the source have what is needed.
-        let detail = match error.code() {
-            Some(code) => format!("SQLSTATE {}", code.code()),
-            None => causes(&error),
-        };
+        let detail = error.as_db_error().map_or_else(|| causes(&error), described);
         Self { kind: OutboxErrorKind::Database, detail: detail.into(), source: Some(error.into()) }
     }
+}
+
+/// The classes of errors whose messages name tables, roles, databases and settings, and never a value of a row: what the schema or the
+/// role does not permit, the login, a server that is read-only, and what it has too little of or is about to end.
+const WITHOUT_VALUES: [&str; 7] = ["25", "28", "3D", "3F", "42", "53", "57"];
+
+/// Returns the text of an error of the server, without values of rows.
+pub(crate) fn described(error: &DbError) -> String {
+    let code = error.code().code();
+    let text = format!("SQLSTATE {code}");
+    if [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(error.code()) {
+        let message = error.message();
+        return format!("{text}: {message}; see `Outbox::create_table`, and the search_path of the connection");
+    }
+    if WITHOUT_VALUES.iter().any(|class| code.starts_with(class)) {
+        return format!("{text}: {}", error.message());
+    }
+    let parts = [("table", error.table()), ("column", error.column()), ("constraint", error.constraint())];
+    let parts = parts.into_iter().filter_map(|(what, name)| Some(format!(", {what} {}", name?)));
+    parts.fold(text, |text, part| text + &part)
 }
 
 /// Returns the texts of an error and its causes.

@@ -19,7 +19,7 @@ pub use self::relay::{RelayMode, Senders};
 pub use self::{
     destinations::{Destinations, Layered, To},
     error::{OutboxError, OutboxErrorKind},
-    outbox::{Outbox, Refused},
+    outbox::{Failing, Outbox, OutboxRow, Refused},
     relay::{Relay, Relayed},
     table::{InvalidTable, Table},
 };

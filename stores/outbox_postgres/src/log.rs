@@ -1,8 +1,10 @@
-//! The log lines of a relay. No line has a body or the address of the database.
+//! The log lines of a relay. No line has a body or the URL of the database.
 
 use std::{fmt, time::Duration};
 
 use consign_core::transport::{Escaped, log_limit};
+
+use crate::relay::Delayed;
 
 /// The target of all lines.
 const TARGET: &str = "consign::outbox";
@@ -18,12 +20,15 @@ pub(crate) fn refused(destination: &str, message_id: &str, row: i64, error: &str
 }
 
 /// A destination does not take messages, or the row of a message is locked. Its messages wait.
-pub(crate) fn delayed(destination: &str, error: &str, pause: Duration) {
+pub(crate) fn delayed(delayed: &Delayed) {
+    let Delayed { destination, session, failure, pause } = delayed;
     if let Some(suppressed) = log_limit(destination, "OutboxDelayed") {
         let retry_in_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
-        let (destination, error) =
-            (tracing::field::display(Escaped(destination)), tracing::field::display(Escaped(error)));
-        tracing::warn!(target: TARGET, destination, error, retry_in_ms, suppressed, "a message of the outbox was not sent, or its row is locked: it is tried again after a pause");
+        let shown = |text| tracing::field::display(Escaped(text));
+        let (destination, session) = (shown(destination), session.as_deref().map(shown));
+        let (message_id, error) = (shown(&failure.message_id), shown(&failure.error));
+        let (row, attempts) = (failure.row, failure.attempts);
+        tracing::warn!(target: TARGET, destination, session, message_id, row, attempts, error, retry_in_ms, suppressed, "a message of the outbox was not sent, or its row is locked: it is tried again after a pause. See Outbox::failing");
     }
 }
 

@@ -7,7 +7,7 @@ use tokio_postgres::{
 };
 use uuid::Uuid;
 
-use crate::{OutboxError, OutboxErrorKind, Table, encoding};
+use crate::{OutboxError, OutboxErrorKind, Table, encoding, relay::MESSAGE_ID};
 
 /// The channel that a relay listens to.
 pub(crate) const CHANNEL: &str = "consign_outbox";
@@ -21,6 +21,38 @@ pub struct Outbox {
     insert: Arc<str>,
 }
 
+/// The columns of a message that is added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutboxRow {
+    /// The path of a queue or a topic.
+    pub destination: String,
+    /// Its SessionId.
+    pub session: Option<String>,
+    /// Its MessageId, which is random if the message had none.
+    pub message_id: String,
+    /// The message, encoded as AMQP 1.0.
+    pub message: Vec<u8>,
+}
+
+/// A message that waits, and whose last send has failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failing {
+    /// The number of its row.
+    pub id: i64,
+    /// The destination that it was added for.
+    pub destination: String,
+    /// The session of its row. Later messages of the same destination and session wait for it.
+    pub session: Option<String>,
+    /// Its MessageId: the first 129 characters of the column.
+    pub message_id: String,
+    /// The error of the last send.
+    pub error: String,
+    /// How often sending has failed.
+    pub attempts: i32,
+}
+
 /// A message that was not sent, because its broker refused it or it could not be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -29,7 +61,7 @@ pub struct Refused {
     pub id: i64,
     /// The destination that it was added for.
     pub destination: String,
-    /// Its MessageId.
+    /// Its MessageId: the first 129 characters of the column.
     pub message_id: String,
     /// The error of the send.
     pub error: String,
@@ -48,9 +80,10 @@ impl Outbox {
     #[must_use]
     pub fn new(table: Table) -> Self {
         let name = table.quoted();
+        // What is returned is no column, which would need the privilege to read it.
         let insert = format!(
             "WITH added AS (INSERT INTO {name} (destination, session, message_id, message) VALUES ($1, $2, $3, $4) \
-             RETURNING id) SELECT pg_notify('{CHANNEL}', '') FROM added"
+             RETURNING 1) SELECT pg_notify('{CHANNEL}', '') FROM added"
         );
         Self { table: Arc::new(table), insert: insert.into() }
     }
@@ -61,7 +94,8 @@ impl Outbox {
     ///
     /// # Errors
     ///
-    /// [`Database`](OutboxErrorKind::Database); [`Version`](OutboxErrorKind::Version) if a table of another version exists.
+    /// [`Database`](OutboxErrorKind::Database); [`Version`](OutboxErrorKind::Version) if a table of another version exists;
+    /// [`Encoding`](OutboxErrorKind::Encoding) if the encoding of the database is not UTF8.
     pub async fn create_table(&self, client: &Client) -> Result<(), OutboxError> {
         /// The number of the lock under which tables are created: without it all but one of several creations would fail.
         const CREATING: i64 = i64::from_be_bytes(*b"outbox\0\0");
@@ -76,11 +110,12 @@ impl Outbox {
             Err(error) if error.code().is_some_and(|code| code.code() == Table::OTHER_VERSION) => {}
             created => created?,
         }
-        self.check_version(client).await
+        self.check(client).await
     }
 
     /// Returns whether the table exists in the version of this crate. A version that is not an earlier one is an error.
     async fn exists(&self, client: &Client) -> Result<bool, OutboxError> {
+        check_encoding(client).await?;
         let sql = "SELECT to_regclass($1) IS NOT NULL, to_regclass($2) IS NOT NULL";
         let names: [&(dyn ToSql + Sync); 2] = [&self.table.quoted(), &self.table.quoted_version()];
         let row = client.query_one(sql, &names).await?;
@@ -97,7 +132,9 @@ impl Outbox {
         Ok(client.query_opt(&sql, &[]).await?.map(|row| row.try_get(0)).transpose()?)
     }
 
-    pub(crate) async fn check_version(&self, client: &impl GenericClient) -> Result<(), OutboxError> {
+    /// Returns an error if the database has another encoding, or the table another version.
+    pub(crate) async fn check(&self, client: &impl GenericClient) -> Result<(), OutboxError> {
+        check_encoding(client).await?;
         match self.version(client).await? {
             Some(Table::VERSION) => Ok(()),
             other => Err(other_version(other)),
@@ -121,34 +158,55 @@ impl Outbox {
         destination: &str,
         message: &Message,
     ) -> Result<(), OutboxError> {
+        let row = self.row(destination, message)?;
+        let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
+            (&row.destination, Type::TEXT),
+            (&row.session, Type::TEXT),
+            (&row.message_id, Type::TEXT),
+            (&row.message, Type::BYTEA),
+        ];
+        transaction.query_typed(&self.insert, &parameters).await?;
+        Ok(())
+    }
+
+    /// Returns the row that [`add`](Self::add) inserts, for another client of PostgreSQL, which runs
+    /// [`insert_sql`](Self::insert_sql) in its transaction. It does no I/O.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidMessage`](OutboxErrorKind::InvalidMessage), as for `add`.
+    pub fn row(&self, destination: &str, message: &Message) -> Result<OutboxRow, OutboxError> {
         let destination = EntityPath::new(destination)?;
         if destination.is_sub_queue() || destination.subscription().is_some() {
             let detail = "a sub-queue or a subscription is not a destination";
             return Err(OutboxError::new(OutboxErrorKind::InvalidMessage, detail));
         }
         let with_id;
-        let message = if message.message_id().is_some() {
-            message
+        let (message, message_id) = if let Some(id) = message.message_id() {
+            (message, id.to_owned())
         } else {
-            let mut copy = message.clone();
-            copy.properties_mut().set_message_id(Uuid::new_v4().simple().to_string())?;
+            let (mut copy, id) = (message.clone(), Uuid::new_v4().simple().to_string());
+            copy.properties_mut().set_message_id(id.clone())?;
             with_id = copy;
-            &with_id
+            (&with_id, id)
         };
-        if [message.message_id(), message.session_id()].into_iter().flatten().any(|id| id.contains('\0')) {
+        if message_id.contains('\0') || message.session_id().is_some_and(|id| id.contains('\0')) {
             let detail = "the MessageId or the SessionId has a NUL, which PostgreSQL does not store";
             return Err(OutboxError::new(OutboxErrorKind::InvalidMessage, detail));
         }
-        let bytes = encoding::encode(message)?;
-        let id = message.message_id().unwrap_or_default();
-        let parameters: [(&(dyn ToSql + Sync), Type); 4] = [
-            (&destination.as_str(), Type::TEXT),
-            (&message.session_id(), Type::TEXT),
-            (&id, Type::TEXT),
-            (&&bytes[..], Type::BYTEA),
-        ];
-        transaction.query_typed(&self.insert, &parameters).await?;
-        Ok(())
+        Ok(OutboxRow {
+            destination: destination.as_str().to_owned(),
+            session: message.session_id().map(str::to_owned),
+            message_id,
+            message: encoding::encode(message)?.into(),
+        })
+    }
+
+    /// Returns the statement that inserts a row and notifies the relay. Its parameters `$1` to `$4` are the destination, the session,
+    /// the MessageId and the message of an [`OutboxRow`].
+    #[must_use]
+    pub fn insert_sql(&self) -> &str {
+        &self.insert
     }
 
     /// Returns how many messages wait to be sent.
@@ -169,7 +227,7 @@ impl Outbox {
     /// [`Database`](OutboxErrorKind::Database).
     pub async fn refused(&self, client: &impl GenericClient, max: u32) -> Result<Vec<Refused>, OutboxError> {
         let sql = format!(
-            "SELECT id, destination, message_id, coalesce(error, ''), attempts FROM {} WHERE refused IS NOT NULL ORDER BY id \
+            "SELECT id, destination, {MESSAGE_ID}, coalesce(error, ''), attempts FROM {} WHERE refused IS NOT NULL ORDER BY id \
              LIMIT $1",
             self.table.quoted()
         );
@@ -184,6 +242,47 @@ impl Outbox {
             })
         };
         rows.into_iter().map(read).collect()
+    }
+
+    /// Returns waiting messages whose last send has failed, at most `max`, those that failed most often first.
+    ///
+    /// # Errors
+    ///
+    /// [`Database`](OutboxErrorKind::Database).
+    pub async fn failing(&self, client: &impl GenericClient, max: u32) -> Result<Vec<Failing>, OutboxError> {
+        let sql = format!(
+            "SELECT id, destination, session, {MESSAGE_ID}, coalesce(error, ''), attempts FROM {} \
+             WHERE refused IS NULL AND attempts > 0 ORDER BY attempts DESC, id LIMIT $1",
+            self.table.quoted()
+        );
+        let rows = client.query(&sql, &[&i64::from(max)]).await?;
+        let read = |row: tokio_postgres::Row| {
+            Ok(Failing {
+                id: row.try_get(0)?,
+                destination: row.try_get(1)?,
+                session: row.try_get(2)?,
+                message_id: row.try_get(3)?,
+                error: row.try_get(4)?,
+                attempts: row.try_get(5)?,
+            })
+        };
+        rows.into_iter().map(read).collect()
+    }
+
+    /// Refuses waiting messages, by the numbers of their rows, so that later ones of their sessions are sent, after the pause of the
+    /// last failure. They keep the error of that. Returns how many there were. A message that a relay is sending may still be
+    /// sent: then its row is deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`Database`](OutboxErrorKind::Database).
+    pub async fn refuse(&self, client: &impl GenericClient, ids: &[i64]) -> Result<u64, OutboxError> {
+        let sql = format!(
+            "UPDATE {} SET refused = clock_timestamp(), error = coalesce(error, 'it was refused by Outbox::refuse') \
+             WHERE refused IS NULL AND id = ANY($1)",
+            self.table.quoted()
+        );
+        Ok(client.execute(&sql, &[&ids]).await?)
     }
 
     /// Makes refused messages wait again, in their old order, by the numbers of their rows. Returns how many there were.
@@ -211,6 +310,18 @@ impl Outbox {
         // PostgreSQL has no points in time before that.
         let age = age.min(Duration::from_secs(1_000 * 366 * 24 * 3_600));
         Ok(client.execute(&sql, &[&age.as_secs_f64()]).await?)
+    }
+}
+
+/// In another encoding, texts of other programs may have bytes that are no characters: each read of such a row would fail. Ids and
+/// errors may have characters that it cannot store.
+async fn check_encoding(client: &impl GenericClient) -> Result<(), OutboxError> {
+    let row = client.query_one("SELECT current_setting('server_encoding')", &[]).await?;
+    let encoding: String = row.try_get(0)?;
+    if encoding == "UTF8" {
+        Ok(())
+    } else {
+        Err(OutboxError::new(OutboxErrorKind::Encoding, format!("it is {encoding}")))
     }
 }
 

@@ -42,14 +42,17 @@ impl Table {
     /// [`Outbox::create_table`](crate::Outbox::create_table) runs them.
     ///
     /// They create a second table, `NAME_version`, with the version of the definition in its one row. They do not create the
-    /// schema. The first one is a `DO` block that raises an error if the table has a later version. Run them in one transaction,
-    /// or stop at the first error.
+    /// schema. The first one is a `DO` block that raises an error if the table has a later version, or the encoding of the database
+    /// is not UTF8. Run them in one transaction, or stop at the first error.
     #[must_use]
     pub fn sql(&self) -> String {
         let (table, version, name) = (self.quoted(), self.quoted_version(), &self.name);
         format!(
             "\
 DO $$BEGIN
+    IF current_setting('server_encoding') <> 'UTF8' THEN
+        RAISE EXCEPTION USING ERRCODE = 'feature_not_supported', MESSAGE = 'the encoding of the database is not UTF8';
+    END IF;
     IF to_regclass('{version}') IS NOT NULL THEN
         IF EXISTS (SELECT FROM {version} WHERE version NOT BETWEEN 1 AND {0}) THEN
             RAISE EXCEPTION USING ERRCODE = '{1}', MESSAGE = 'the table {table} has version '

@@ -74,7 +74,7 @@ impl Connector {
     ) -> Result<Connection, OutboxError> {
         within(limit, async {
             let Opened { client, arrived, driver } = connect_first(&self.config, limit, &self.open).await?;
-            outbox.check_version(&client).await?;
+            outbox.check(&client).await?;
             let statement = statement.as_millis();
             client.batch_execute(&format!("SET statement_timeout = {statement}; {SESSION}; LISTEN {CHANNEL}")).await?;
             let backend = Backend::of(&client).await?;

@@ -33,6 +33,7 @@ use self::{
     reads::Reads,
     rows::{Outcome, Report, Waiting},
 };
+pub(crate) use self::{pauses::Delayed, rows::MESSAGE_ID};
 use crate::{Destinations, Outbox, OutboxError, OutboxErrorKind, log};
 
 /// PostgreSQL counts the milliseconds of a statement in 31 bits.
@@ -139,7 +140,7 @@ impl<M: RelayMode> Relay<M> {
         Self { mode, connector, to, batch: 100, poll: Self::POLL_INTERVAL }
     }
 
-    /// Sets how many rows are read at once: 1 to 10,000; 100. A batch has at most 8 MiB of messages, or one that is larger. Rows
+    /// Sets how many rows are read at once: 1 to 10,000; 100. A batch has at most 8 MiB of messages and their ids, or one that is larger. Rows
     /// are left for the next batch if sends of their destination or session take a second or more.
     #[must_use]
     pub fn batch_size(mut self, rows: u32) -> Self {
@@ -194,7 +195,8 @@ impl<M: RelayMode> Relay<M> {
     ///
     /// # Errors
     ///
-    /// [`Version`](OutboxErrorKind::Version) if the table is that of another version of this crate.
+    /// [`Version`](OutboxErrorKind::Version) if the table is that of another version of this crate, and
+    /// [`Encoding`](OutboxErrorKind::Encoding) if the encoding of the database is not UTF8.
     ///
     /// # Cancel safety
     ///
@@ -222,7 +224,7 @@ impl<M: RelayMode> Relay<M> {
             };
             let error = match ended {
                 Ok(()) => return Ok(self.to.relayed),
-                Err(error) if error.kind() == OutboxErrorKind::Version => return Err(error),
+                Err(error) if error.kind() != OutboxErrorKind::Database => return Err(error),
                 Err(error) => error,
             };
             // A connection that never had the lock has sent nothing, so that nothing is sent again. What others sent still counts.
@@ -360,7 +362,8 @@ impl Progress {
                     log::refused(destination, &report.message_id, report.id, error);
                 }
                 Outcome::Failed { error, is_whole } => {
-                    self.pauses.failed(destination, session, *is_whole, error, now);
+                    let failure = report.failure(error);
+                    self.pauses.failed(destination, session, *is_whole, failure, now);
                 }
             }
         }
@@ -377,7 +380,7 @@ impl Progress {
     /// All sends of a batch have ended: logs those that failed, and begins the pauses of destinations.
     fn batch_ended(&mut self) {
         for delayed in self.pauses.batch_ended(Instant::now()) {
-            log::delayed(&delayed.destination, &delayed.error, delayed.pause);
+            log::delayed(&delayed);
         }
     }
 }

@@ -46,10 +46,21 @@ pub(super) enum Selection {
 
 /// The pause of a destination that does not take messages.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Delayed {
-    pub(super) destination: String,
-    pub(super) error: String,
-    pub(super) pause: Duration,
+pub(crate) struct Delayed {
+    pub(crate) destination: String,
+    pub(crate) session: Option<String>,
+    pub(crate) failure: Failure,
+    pub(crate) pause: Duration,
+}
+
+/// A message that was not sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) row: i64,
+    pub(crate) message_id: String,
+    /// How often sending it has failed.
+    pub(crate) attempts: i32,
+    pub(crate) error: String,
 }
 
 #[derive(Debug)]
@@ -68,7 +79,8 @@ struct Tally {
     is_whole: bool,
     /// How many sessions failed that did not fail before.
     new: u32,
-    error: Option<String>,
+    /// The one that failed most often, and its session: it may never be sent.
+    failure: Option<(Option<String>, Failure)>,
     /// The longest of its sessions.
     pause: Duration,
 }
@@ -109,7 +121,7 @@ impl Pauses {
         destination: &str,
         session: Option<&str>,
         is_whole: bool,
-        error: &str,
+        failure: Failure,
         now: Instant,
     ) {
         let group = (destination.to_owned(), session.map(str::to_owned));
@@ -118,7 +130,9 @@ impl Pauses {
         let tally = self.batch.entry(destination.to_owned()).or_default();
         tally.new += u32::from(is_new);
         tally.is_whole |= is_whole || is_over;
-        tally.error = Some(error.to_owned());
+        if tally.failure.as_ref().is_none_or(|(_, kept)| kept.attempts <= failure.attempts) {
+            tally.failure = Some((group.1.clone(), failure));
+        }
         if !is_over {
             let pause = self.sessions.entry(group).or_insert_with(|| Pause::new(now));
             let pause = pause.lengthen(self.first, self.longest, self.lap.number, now);
@@ -145,8 +159,8 @@ impl Pauses {
             } else if tally.is_answered {
                 self.destinations.remove(&destination);
             }
-            if let Some(error) = tally.error {
-                delayed.push(Delayed { destination, error, pause: tally.pause });
+            if let Some((session, failure)) = tally.failure {
+                delayed.push(Delayed { destination, session, failure, pause: tally.pause });
             }
         }
         delayed

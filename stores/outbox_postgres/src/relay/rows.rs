@@ -7,7 +7,7 @@ use tokio_postgres::{
 };
 
 use super::{
-    pauses::{Found, Step},
+    pauses::{Failure, Found, Step},
     reads::Reads,
 };
 use crate::{Outbox, OutboxError, encoding};
@@ -20,6 +20,8 @@ pub struct Waiting {
     pub(super) session: Option<String>,
     pub(super) message_id: String,
     pub(super) message: Vec<u8>,
+    /// How often sending has failed.
+    pub(super) attempts: i32,
     /// Whether it was sent, and its row could not be deleted.
     pub(super) is_sent: bool,
 }
@@ -31,6 +33,8 @@ pub(super) struct Report {
     pub(super) destination: String,
     pub(super) session: Option<String>,
     pub(super) message_id: String,
+    /// How often sending had failed before.
+    pub(super) attempts: i32,
     pub(super) outcome: Outcome,
 }
 
@@ -57,6 +61,11 @@ impl Outcome {
 }
 
 impl Report {
+    pub(super) fn failure(&self, error: &str) -> Failure {
+        let (message_id, attempts) = (self.message_id.clone(), self.attempts.saturating_add(1));
+        Failure { row: self.id, message_id, attempts, error: error.to_owned() }
+    }
+
     /// The result could not be recorded, because the row is locked: its session pauses.
     pub(super) fn locked(&mut self, is_whole: bool) {
         let error = match &self.outcome {
@@ -73,7 +82,8 @@ impl Report {
 impl Waiting {
     pub(super) fn report(&self, outcome: Outcome) -> Report {
         let (destination, session) = (self.destination.clone(), self.session.clone());
-        Report { id: self.id, destination, session, message_id: self.message_id.clone(), outcome }
+        let (message_id, attempts) = (self.message_id.clone(), self.attempts);
+        Report { id: self.id, destination, session, message_id, attempts, outcome }
     }
 
     /// The path of the destination. Another program may have written the row.
@@ -95,10 +105,12 @@ impl Waiting {
             Some(_) => {}
             None => drop(properties.set_message_id(self.message_id.clone()).map_err(|error| error.to_string())?),
         }
-        match (properties.session_id(), &self.session) {
+        match (properties.session_id(), self.session.as_deref()) {
+            // Its rows would have no order among those of the session.
+            (Some(_), None) => Err("the column session is null, and the message has a SessionId".into()),
             (Some(id), Some(session)) if id != session => Err("the column session has another id".into()),
-            (None, Some(session)) => {
-                properties.set_session_id(session.clone()).map_err(|error| error.to_string())?;
+            (None, Some(session)) if !session.is_empty() => {
+                properties.set_session_id(session.to_owned()).map_err(|error| error.to_string())?;
                 Ok(message)
             }
             _ => Ok(message),
@@ -106,14 +118,25 @@ impl Waiting {
     }
 }
 
+/// The MessageId of a row, as far as it can be one: a longer text is refused all the same, and another program may have written any.
+pub(crate) const MESSAGE_ID: &str = "left(message_id, 129)";
+
+/// How many bytes of a row are read. It needs no access to texts that are stored apart, except to the MessageId.
+fn size() -> String {
+    format!(
+        "octet_length(message)::bigint + octet_length(destination) + coalesce(octet_length(session), 0) \
+         + octet_length({MESSAGE_ID})"
+    )
+}
+
 /// Returns the oldest rows: the first one, and others as far as the limits allow.
 pub(super) async fn read_oldest(client: &Client, outbox: &Outbox, reads: &Reads) -> Result<Vec<Waiting>, OutboxError> {
     let sql = format!(
-        "SELECT id, destination, session, message_id, message FROM (\
-           SELECT *, sum(octet_length(message)) OVER (ORDER BY id) AS bytes FROM (\
-             SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL ORDER BY id LIMIT $1\
-           ) oldest) summed \
-         WHERE bytes <= $2 OR bytes = octet_length(message) ORDER BY id",
+        "SELECT id, destination, session, {MESSAGE_ID}, message, attempts FROM (\
+           SELECT *, sum(size) OVER (ORDER BY id) AS bytes FROM (\
+             SELECT id, destination, session, message_id, message, attempts, {} AS size FROM {} WHERE refused IS NULL ORDER BY id LIMIT $1) oldest) summed \
+         WHERE bytes <= $2 OR bytes = size ORDER BY id",
+        size(),
         outbox.table.quoted()
     );
     let (rows, bytes) = (i64::try_from(reads.rows()).unwrap_or(i64::MAX), reads.bytes());
@@ -167,14 +190,15 @@ pub(super) async fn read_groups(
     bytes: i64,
 ) -> Result<Vec<Waiting>, OutboxError> {
     let sql = format!(
-        "SELECT id, destination, session, message_id, message FROM (\
-           SELECT rows.*, sum(octet_length(message)) OVER (ORDER BY place, id) AS bytes \
+        "SELECT id, destination, session, {MESSAGE_ID}, message, attempts FROM (\
+           SELECT rows.*, sum(size) OVER (ORDER BY place, id) AS bytes \
            FROM unnest($1::text[], $2::text[], $3::bigint[]) \
              WITH ORDINALITY AS groups (of_destination, of_session, most, place) \
            CROSS JOIN LATERAL (\
-             SELECT id, destination, session, message_id, message FROM {} WHERE refused IS NULL \
+             SELECT id, destination, session, message_id, message, attempts, {} AS size FROM {} WHERE refused IS NULL \
              AND destination COLLATE \"C\" = of_destination AND {SESSION} = of_session ORDER BY id LIMIT most) rows) summed \
-         WHERE bytes <= $4 OR bytes = octet_length(message) ORDER BY id",
+         WHERE bytes <= $4 OR bytes = size ORDER BY id",
+        size(),
         outbox.table.quoted()
     );
     let most: Vec<_> = groups.iter().map(|found| i64::try_from(found.rows).unwrap_or(i64::MAX)).collect();
@@ -195,6 +219,7 @@ fn waiting(row: &Row) -> Result<Waiting, OutboxError> {
         session: row.try_get(2)?,
         message_id: row.try_get(3)?,
         message: row.try_get(4)?,
+        attempts: row.try_get(5)?,
         is_sent: false,
     })
 }

@@ -17,7 +17,7 @@ use super::{
     rows::{self, Outcome, Report, Waiting},
     senders::{groups, outcome},
 };
-use crate::{Outbox, OutboxError, OutboxErrorKind, log};
+use crate::{Outbox, OutboxError, OutboxErrorKind, error::described, log};
 
 /// Sends in the transaction that deletes the rows, exactly once.
 pub struct SameDatabase(Postgres);
@@ -161,7 +161,7 @@ async fn record(client: &Client, report: Report, to: &mut Progress) -> Result<bo
 fn failed(error: tokio_postgres::Error) -> SendError {
     let is_time = error.code() == Some(&SqlState::QUERY_CANCELED);
     let kind = if is_time { ErrorKind::ServiceTimeout } else { ErrorKind::ServiceBusy };
-    let detail = error.code().map_or_else(String::new, |code| format!("SQLSTATE {}", code.code()));
+    let detail = error.as_db_error().map_or_else(String::new, described);
     SendError::new(kind).with_detail(detail).with_source(error)
 }
 

@@ -223,6 +223,7 @@ mod tests {
             session,
             message_id: id.to_string(),
             message: Vec::new(),
+            attempts: 0,
             is_sent: false,
         }
     }

@@ -4,6 +4,10 @@ use super::*;
 
 const MS: Duration = Duration::from_millis(1);
 
+fn failure() -> Failure {
+    Failure { row: 1, message_id: "a".into(), attempts: 1, error: "busy".into() }
+}
+
 type Row = (String, Option<String>);
 
 /// A relay with a table in memory, which reads as the statements do.
@@ -80,7 +84,7 @@ impl Relay {
                 continue;
             }
             if fails(&row) {
-                self.pauses.failed(&row.0, row.1.as_deref(), false, "it fails", self.now);
+                self.pauses.failed(&row.0, row.1.as_deref(), false, failure(), self.now);
                 failed.insert(row);
             } else {
                 self.pauses.answered(&row.0, row.1.as_deref());
@@ -130,7 +134,7 @@ async fn the_pauses_of_a_session_grow_until_it_is_sent() {
     let mut pauses = Pauses::new(Duration::from_millis(100), Duration::from_secs(1));
     let mut now = Instant::now();
     let mut fail = |pauses: &mut Pauses| {
-        pauses.failed("orders", Some("a"), false, "busy", now);
+        pauses.failed("orders", Some("a"), false, failure(), now);
         pauses.answered("orders", Some("b"));
         let delayed = pauses.batch_ended(now);
         assert_eq!((delayed.len(), pauses.next(now)), (1, Some(now + delayed[0].pause)));
@@ -154,7 +158,7 @@ async fn a_destination_pauses_if_it_takes_nothing_of_several_sessions_that_did_n
     let now = Instant::now();
     let mut batch = |failed: &[&str], answered: &[&str]| {
         for session in failed {
-            pauses.failed("orders", Some(session), false, "busy", now);
+            pauses.failed("orders", Some(session), false, failure(), now);
         }
         for session in answered {
             pauses.answered("orders", Some(session));
@@ -172,7 +176,7 @@ async fn a_destination_pauses_if_it_takes_nothing_of_several_sessions_that_did_n
     assert_eq!(batch(&["h"], &["a"]), None);
     // A failure that is that of the destination, whatever else it takes.
     for failures in 1..3 {
-        pauses.failed("orders", None, true, "slow", now);
+        pauses.failed("orders", None, true, failure(), now);
         pauses.answered("orders", Some("a"));
         pauses.batch_ended(now);
         assert_eq!(pauses.destinations["orders"].failures, failures);
@@ -183,7 +187,7 @@ async fn a_destination_pauses_if_it_takes_nothing_of_several_sessions_that_did_n
 async fn one_destination_is_forgotten_for_one_more_and_not_all() {
     let mut pauses = Pauses::new(Duration::from_secs(100), Duration::from_secs(1_000));
     let mut fail = |destination: &str, now| {
-        pauses.failed(destination, None, true, "busy", now);
+        pauses.failed(destination, None, true, failure(), now);
         pauses.batch_ended(now);
         (pauses.destinations.len(), pauses.destinations["orders"].failures, pauses.sessions.len())
     };
@@ -361,6 +365,20 @@ fn pauses_reach_the_longest_whatever_the_first() {
 async fn no_pause_is_too_long_for_an_instant() {
     let mut pauses = Pauses::new(Duration::MAX, Duration::MAX);
     let now = Instant::now();
-    pauses.failed("orders", None, true, "busy", now);
+    pauses.failed("orders", None, true, failure(), now);
     assert!(pauses.batch_ended(now).len() == 1 && pauses.next(now).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_message_that_failed_most_often_is_named() {
+    let mut pauses = Pauses::new(MS, MS);
+    for attempts in [3, 7, 5] {
+        let failure = Failure { attempts, ..failure() };
+        pauses.failed("orders", Some(&attempts.to_string()), false, failure, Instant::now());
+    }
+    let delayed = pauses.batch_ended(Instant::now());
+    assert_eq!(
+        delayed.iter().map(|one| (one.failure.attempts, one.session.as_deref())).collect::<Vec<_>>(),
+        [(7, Some("7"))]
+    );
 }
