@@ -29,7 +29,9 @@ impl Address {
     /// Reads an address: a path with or without a slash in front, or a URL whose path it is. The names of nodes and the word
     /// `Subscriptions` may have any case.
     pub(crate) fn parse(address: &str) -> Result<Self, Failure> {
-        let path = path_of(address);
+        // Only a URL has a query: the name with a question mark is refused.
+        let is_url = address.split_once("://").is_some_and(|(scheme, _)| !scheme.contains(['/', '?']));
+        let path = if is_url { path_of(address) } else { address.trim_matches('/') };
         if path.eq_ignore_ascii_case(CBS) {
             return Ok(Self::Cbs);
         }
@@ -47,7 +49,7 @@ impl Address {
     }
 }
 
-/// The path of an address, without slashes at its ends.
+/// The path of an address or of the resource of a token, without a query and slashes at its ends.
 pub(crate) fn path_of(address: &str) -> &str {
     let path = match address.split_once("://") {
         Some((_, rest)) => rest.split_once('/').map_or("", |(_, path)| path),
@@ -220,9 +222,10 @@ mod tests {
         assert_eq!(dead, Address::Management(queue.dead_letter()));
     }
 
+    /// Rules: A-39.
     #[test]
     fn an_address_that_names_nothing_is_not_found() {
-        for address in ["", "/", "sb://host", "$other", "a//b"] {
+        for address in ["", "/", "sb://host", "$other", "a//b", "a?b", "/a?x=1", "a?next=sb://h/b"] {
             let failure = Address::parse(address).unwrap_err();
             assert_eq!(failure.condition.as_str(), "amqp:not-found", "{address}");
         }

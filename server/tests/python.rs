@@ -32,9 +32,15 @@ from azure.servicebus import ServiceBusClient, ServiceBusMessage
 
 with ServiceBusClient.from_connection_string(sys.argv[1]) as client:
     with client.get_queue_receiver("orders") as receiver, client.get_queue_sender("invoices") as sender:
-        for order in receiver.receive_messages(max_message_count=10, max_wait_time=5):
-            sender.send_messages(ServiceBusMessage(b"invoice of " + b"".join(order.body), session_id="one"))
-            receiver.complete_message(order)
+        handled = 0
+        while handled < 2:
+            orders = receiver.receive_messages(max_message_count=10, max_wait_time=60)
+            if not orders:
+                sys.exit("an order does not arrive")
+            for order in orders:
+                sender.send_messages(ServiceBusMessage(b"invoice of " + b"".join(order.body), session_id="one"))
+                receiver.complete_message(order)
+                handled += 1
     with client.get_queue_receiver("invoices", session_id="one") as receiver:
         receiver.session.set_state(b"sent")
 "#;
@@ -86,10 +92,19 @@ with ServiceBusClient.from_connection_string(sys.argv[1], **options) as client:
             sender.send_messages(ServiceBusMessage(str(number)))
             print("accepted", number, flush=True)
     with client.get_queue_receiver("orders") as receiver:
-        while messages := receiver.receive_messages(max_message_count=50, max_wait_time=2):
+        seen = set()
+        def receive(longest):
+            messages = receiver.receive_messages(max_message_count=50, max_wait_time=longest)
             for message in messages:
                 receiver.complete_message(message)
+                seen.add(str(message))
                 print("received", str(message), flush=True)
+            return messages
+        while len(seen) < int(sys.argv[2]) and receive(60):
+            pass
+        # What is there twice, or was not sent.
+        while receive(2):
+            pass
 "#;
 
 /// How many messages are sent.

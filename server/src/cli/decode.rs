@@ -1,6 +1,6 @@
 //! `consign decode`.
 
-use std::{fs::File, io, path::PathBuf};
+use std::{io, path::PathBuf};
 
 use clap::Args;
 use consign::transport::Escaped;
@@ -36,7 +36,7 @@ impl Decode {
         let file = self.file.clone();
         let bytes = input::whole(move || {
             Ok(match file {
-                Some(path) => Box::new(File::open(&path).map_err(|error| Failure::file(&path, &error))?),
+                Some(path) => Box::new(input::open(&path)?),
                 None => Box::new(io::stdin()),
             })
         })

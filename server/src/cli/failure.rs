@@ -39,11 +39,18 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) code: &'static str,
     text: String,
+    /// What the program itself advises. It has nothing from outside, so its URLs are shown.
+    advice: &'static str,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, code: &'static str, text: impl Into<String>) -> Self {
-        Self { exit, code, text: text.into() }
+        Self { exit, code, text: text.into(), advice: "" }
+    }
+
+    /// The same failure with advice, which follows the text.
+    pub(crate) fn with_advice(self, advice: &'static str) -> Self {
+        Self { advice, ..self }
     }
 
     pub(crate) fn usage(text: impl Into<String>) -> Self {
@@ -74,10 +81,15 @@ impl Failure {
         Self { text: format!("{}; {more}", self.text), ..self }
     }
 
-    /// The object for programs, with this change of its text.
+    /// The text for people, with this change of what may be from outside.
+    pub(crate) fn redacted(&self, redact: impl FnOnce(&str) -> String) -> String {
+        redact(&self.text) + self.advice
+    }
+
+    /// The object for programs, with the same change.
     pub(crate) fn to_json(&self, redact: impl FnOnce(&str) -> String) -> serde_json::Value {
         serde_json::json!({
-            "error": { "code": self.code, "exit": self.exit as u8, "message": redact(&self.text) },
+            "error": { "code": self.code, "exit": self.exit as u8, "message": self.redacted(redact) },
         })
     }
 
@@ -104,7 +116,8 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.text)?;
+        f.write_str(self.advice)
     }
 }
 
@@ -139,8 +152,20 @@ impl From<StorageError> for Failure {
             StorageErrorKind::InUse => Exit::Connection,
             _ => Exit::Failure,
         };
-        Self::new(exit, "Storage", error.to_string())
+        Self::new(exit, "Storage", with_causes(&error))
     }
+}
+
+/// Returns the text of an error with those of its causes that it does not quote.
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    for cause in std::iter::successors(error.source(), |&cause| cause.source()) {
+        let cause = cause.to_string();
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }
 
 impl From<InvalidArgument> for Failure {

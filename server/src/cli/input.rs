@@ -3,7 +3,9 @@
 //! A pipe may stay open without a byte: the command sends what it has, and can be interrupted, meanwhile.
 
 use std::{
+    fs::File,
     io::{self, BufRead, Read},
+    path::{Path, PathBuf},
     thread,
 };
 
@@ -38,12 +40,33 @@ pub(crate) fn lines() -> Result<Receiver<Result<Vec<u8>, Failure>>, Failure> {
     read_ahead(|| std::iter::from_fn(|| line(&mut io::stdin().lock()).transpose()))
 }
 
+/// Runs what may block on a thread of its own: a command that is interrupted meanwhile does not wait for it.
+pub(crate) async fn on_thread<T: Send + 'static>(
+    job: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let mut done = read_ahead(|| std::iter::once_with(job))?;
+    done.recv().await.unwrap_or_else(|| Err(io::Error::other("the thread of the command has ended").into()))
+}
+
 /// The standard input, or a file, to its end.
 pub(crate) async fn whole(
     input: impl FnOnce() -> Result<Box<dyn Read>, Failure> + Send + 'static,
 ) -> Result<Vec<u8>, Failure> {
-    let mut bodies = read_ahead(|| std::iter::once_with(|| all(input()?)))?;
-    bodies.recv().await.unwrap_or_else(|| Err(io::Error::other("the thread that reads has ended").into()))
+    on_thread(|| all(input()?)).await
+}
+
+/// A file to its end. It may be a pipe that no program has opened yet.
+pub(crate) async fn whole_file(path: PathBuf) -> Result<Vec<u8>, Failure> {
+    on_thread(move || {
+        let mut bytes = Vec::new();
+        open(&path)?.take(MAX_BODY + 1).read_to_end(&mut bytes).map_err(|error| Failure::file(&path, &error))?;
+        check_length(bytes)
+    })
+    .await
+}
+
+pub(crate) fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| Failure::file(path, &error))
 }
 
 fn all(input: impl Read) -> Result<Vec<u8>, Failure> {

@@ -10,6 +10,7 @@ mod failure;
 mod files;
 mod input;
 mod interrupt;
+mod log;
 mod messages;
 mod new_file;
 mod operators;
@@ -31,12 +32,13 @@ use std::{
 
 use clap::{CommandFactory, Parser};
 use tokio::runtime::Runtime;
+use tracing_subscriber::filter::LevelFilter;
 
 pub(crate) use self::error::Error;
 use self::{
     failure::{Exit, Failure},
     interrupt::ctrl_c,
-    options::{Command, CommandLine},
+    options::{Command, CommandLine, LogFormat},
     output::Output,
     target::{Target, redact_arguments},
 };
@@ -83,7 +85,7 @@ fn report(command: &Command, failure: &Failure) {
     let line = if command.is_json() {
         failure.to_json(redact).to_string()
     } else {
-        format!("error: {}", redact(&failure.to_string()))
+        format!("error: {}", failure.redacted(redact))
     };
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -104,11 +106,15 @@ fn run(command: &Command) -> Result<(), Failure> {
         }
         _ => {}
     }
+    // What a transport warns of is in no result: a message that it has dead-lettered, for example.
+    log::init(if command.is_json() { LogFormat::Json } else { LogFormat::Text }, LevelFilter::WARN);
     let mut out = Output::new(command.is_json());
     let done = Runtime::new()?.block_on(async {
         match command {
             // It deletes its queue first.
             Command::Bench(command) => command.run(&mut out, ctrl_c()).await,
+            // It names what it leaves.
+            Command::Store(command) => command.run(&mut out, ctrl_c()).await,
             // They release what they have received first.
             Command::Peek(command) => interrupt::run(|interrupt| command.run(&mut out, interrupt)).await,
             Command::Export(command) => interrupt::run(|interrupt| command.run(&mut out, interrupt)).await,
@@ -125,16 +131,18 @@ fn run(command: &Command) -> Result<(), Failure> {
 
 async fn run_on(command: &Command, out: &mut Output) -> Result<(), Failure> {
     match command {
-        Command::Serve(_) | Command::Completions { .. } | Command::Bench(_) | Command::Peek(_) | Command::Export(_) => {
-            Ok(())
-        }
+        Command::Serve(_)
+        | Command::Completions { .. }
+        | Command::Bench(_)
+        | Command::Peek(_)
+        | Command::Export(_)
+        | Command::Store(_) => Ok(()),
         Command::Entities(command) => command.run(out).await,
         Command::Send(command) => command.run(out).await,
         Command::Receive(command) => command.run(out).await,
         Command::DeadLetters(command) => command.run(out).await,
         Command::Decode(command) => command.run(out).await,
         Command::Import(command) => command.run(out).await,
-        Command::Store(command) => command.run(out).await,
     }
 }
 
@@ -157,6 +165,7 @@ impl Command {
         match self {
             Self::Decode(command) => command.json,
             Self::Store(command) => command.is_json(),
+            Self::Serve(options) => options.log_format == LogFormat::Json,
             _ => self.target().is_some_and(|target| target.json),
         }
     }

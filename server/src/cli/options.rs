@@ -68,7 +68,7 @@ pub(crate) struct Serve {
     /// Create the entities of a file: TOML if it ends with .toml, or the JSON of Microsoft's emulator
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Keep messages and entities in a folder, created if it does not exist; without it they are in memory
+    /// Keep messages and entities in a folder of their own, created if it does not exist, and below a mount point; without it they are in memory
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
     /// Accept only the shared access keys of a TOML file, in addition to those of --config

@@ -16,17 +16,18 @@ use tokio::{
     runtime::Runtime,
     signal::unix::{SignalKind, signal},
 };
+use tracing_subscriber::filter::LevelFilter;
 
 use super::{
-    Error, Failure, operators,
+    Error, Failure, log, operators,
     options::Serve,
-    serve::{SHUTDOWN_TIMEOUT, init_log},
+    serve::SHUTDOWN_TIMEOUT,
     target::{self, BrokerUrl, Target},
 };
 
 /// Serves until SIGTERM or SIGINT.
 pub(super) fn run(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
-    init_log(options.log_format);
+    log::init(options.log_format, LevelFilter::INFO);
     Runtime::new()?.block_on(serve(options, url))
 }
 

@@ -15,12 +15,7 @@ use tokio::{
 };
 use tracing_subscriber::filter::LevelFilter;
 
-use super::{
-    Error, files,
-    operators::Operators,
-    options::{LogFormat, Serve},
-    ports::Ports,
-};
+use super::{Error, files, log, operators::Operators, options::Serve, ports::Ports};
 
 /// How long connections may take to close: `docker stop` kills a process after 10 s, and the store is closed after them.
 pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
@@ -29,18 +24,9 @@ pub(super) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(8);
 #[expect(clippy::disallowed_methods, reason = "how long a start takes is printed, not used")]
 pub(super) fn run(options: &Serve) -> Result<(), Error> {
     let began = Instant::now();
-    init_log(options.log_format);
+    log::init(options.log_format, LevelFilter::INFO);
     files::raise_limit();
     Runtime::new()?.block_on(serve(options, began))
-}
-
-/// Writes the log to the standard error.
-pub(super) fn init_log(format: LogFormat) {
-    let log = tracing_subscriber::fmt().with_writer(io::stderr).with_ansi(false).with_max_level(LevelFilter::INFO);
-    match format {
-        LogFormat::Text => log.init(),
-        LogFormat::Json => log.json().init(),
-    }
 }
 
 async fn serve(options: &Serve, began: Instant) -> Result<(), Error> {

@@ -7,13 +7,14 @@ use std::{
 
 use clap::{Args, Subcommand};
 use consign::{
-    broker::{Broker, Salvage as Salvaged, StorageErrorKind},
+    broker::{Broker, Salvage as Salvaged},
     transport::Escaped,
 };
 use serde_json::json;
 
 use super::{
     failure::{Exit, Failure},
+    input::on_thread,
     new_file::NewFile,
     output::Output,
 };
@@ -43,7 +44,7 @@ pub(crate) struct Check {
 pub(crate) struct Backup {
     #[command(flatten)]
     store: Check,
-    /// The folder of the copy, which does not exist
+    /// The folder of the copy, which does not exist, outside of the folder of the store
     #[arg(long, value_name = "FOLDER")]
     to: PathBuf,
 }
@@ -52,7 +53,7 @@ pub(crate) struct Backup {
 pub(crate) struct Salvage {
     #[command(flatten)]
     store: Check,
-    /// The new file; `consign import` reads it
+    /// The new file; `consign import --from` reads the messages of one entity from it
     #[arg(long, short, value_name = "FILE")]
     output: PathBuf,
 }
@@ -83,23 +84,49 @@ impl Store {
         }
     }
 
-    pub(crate) async fn run(&self, out: &mut Output) -> Result<(), Failure> {
+    /// Runs the command. An interrupt ends it at once, and names what is left of it.
+    pub(crate) async fn run(&self, out: &mut Output, interrupt: impl Future<Output = Failure>) -> Result<(), Failure> {
+        // What exists before is not of this command, which refuses it.
+        let written = self.written().filter(|path| !path.exists());
+        tokio::select! {
+            biased;
+            failure = interrupt => Err(match written.filter(|path| path.exists()) {
+                Some(left) => failure.with(&format!("{} may be incomplete", left.display())),
+                None => failure,
+            }),
+            done = self.run_on(out) => done,
+        }
+    }
+
+    /// The file or folder that the command writes.
+    fn written(&self) -> Option<&Path> {
+        match self {
+            Self::Backup(options) => Some(&options.to),
+            Self::Salvage(options) => Some(&options.output),
+            Self::Check(_) | Self::Compact(_) => None,
+        }
+    }
+
+    async fn run_on(&self, out: &mut Output) -> Result<(), Failure> {
         match self {
             Self::Check(options) => {
-                let salvaged = Broker::salvage(options.folder()?, &mut io::sink()).map_err(Failure::open)?;
+                let folder = options.folder()?.to_owned();
+                let salvaged =
+                    on_thread(move || Broker::salvage(folder, &mut io::sink()).map_err(Failure::open)).await?;
                 report("read", &salvaged, out)
             }
             Self::Compact(options) => compact(options.folder()?, out).await,
             Self::Backup(options) => backup(options.store.folder()?, &options.to, out).await,
             Self::Salvage(options) => {
-                let folder = options.store.folder()?;
+                let folder = options.store.folder()?.to_owned();
                 let mut file = NewFile::create(&options.output)?;
-                // `Failed` may be of the new file.
-                let salvaged = Broker::salvage(folder, &mut file).map_err(|error| match error.kind() {
-                    StorageErrorKind::Failed => error.into(),
-                    _ => Failure::open(error),
-                })?;
-                file.keep()?;
+                let salvaged = on_thread(move || {
+                    let salvaged = Broker::salvage(folder, &mut file)
+                        .map_err(|error| NewFile::failure_in(&error).unwrap_or_else(|| Failure::open(error)))?;
+                    file.keep()?;
+                    Ok(salvaged)
+                })
+                .await?;
                 report("written", &salvaged, out)
             }
         }
@@ -120,9 +147,15 @@ fn report(what: &'static str, salvaged: &Salvaged, out: &mut Output) -> Result<(
     Err(Failure::new(Exit::Invalid, "Corrupted", "the store is damaged"))
 }
 
+/// Opens a store whose process may hold locks: they stay.
+async fn open(folder: &Path) -> Result<Broker, Failure> {
+    let folder = folder.to_owned();
+    on_thread(move || Broker::options().hold_locks(true).open(folder).map_err(Failure::open)).await
+}
+
 async fn compact(folder: &Path, out: &mut Output) -> Result<(), Failure> {
     let before = size(folder)?;
-    let broker = Broker::open(folder).map_err(Failure::open)?;
+    let broker = open(folder).await?;
     let compacted = broker.compact().await;
     let closed = broker.close().await;
     compacted?;
@@ -132,8 +165,11 @@ async fn compact(folder: &Path, out: &mut Output) -> Result<(), Failure> {
 }
 
 async fn backup(folder: &Path, to: &Path, out: &mut Output) -> Result<(), Failure> {
-    let broker = Broker::open(folder).map_err(Failure::open)?;
-    let copied = broker.backup(to);
+    let broker = open(folder).await?;
+    let copied = {
+        let (broker, to) = (broker.clone(), to.to_owned());
+        on_thread(move || Ok(broker.backup(to)?)).await
+    };
     let closed = broker.close().await;
     copied?;
     closed?;

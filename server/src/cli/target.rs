@@ -229,9 +229,10 @@ impl Target {
     /// Connects. `memory:` is refused, because it would be empty.
     pub(crate) async fn connect(&self) -> Result<DynTransport, Failure> {
         if self.url.is_memory() {
-            return Err(Failure::usage(
-                "memory: is a broker in this process, which is empty and ends with the command: use file:PATH, or \
-                 `consign serve` and the URL servicebus://any:any@127.0.0.1:5672?emulator=true",
+            let refused =
+                Failure::usage("memory: is a broker in this process, which is empty and ends with the command");
+            return Err(refused.with_advice(
+                ": use file:PATH, or `consign serve` and the URL servicebus://any:any@127.0.0.1:5672?emulator=true",
             ));
         }
         self.connect_any().await

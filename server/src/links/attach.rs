@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use consign_amqp::{
     engine::{Connection as Engine, LinkId},
-    types::{Attach, AttachTarget, Role, SenderSettleMode, Source as WireSource, Target},
+    types::{Attach, AttachTarget, Released, Role, SenderSettleMode, Target, TerminusDurability},
     value::{Map, Str, Symbol},
 };
 use consign_broker::QueueSender;
@@ -41,8 +41,23 @@ const MAX_CBS: usize = 32;
 /// The most coordinators of a connection whose client has no right. The SDK for Java attaches one before it puts its first token.
 const MAX_COORDINATORS: usize = 32;
 
+/// The expiry policy of a terminus that goes with its link.
+const LINK_DETACH: Symbol = Symbol::from_static("link-detach");
+
 /// The longest name of a link, in bytes.
 const MAX_NAME: usize = 1_024;
+
+/// A node that the server would make for the link.
+fn dynamic() -> Failure {
+    let text = "Nodes are not created for a link (dynamic): attach to the address of an entity, for replies too.";
+    Failure::new(ErrorKind::NotSupported, text)
+}
+
+/// A terminus without an address.
+fn anonymous() -> Failure {
+    let text = "A link without an address is not supported: attach to the address of each entity.";
+    Failure::new(ErrorKind::NotSupported, text)
+}
 
 impl Client {
     /// Answers an attach of the client, or waits for a session to answer with.
@@ -78,7 +93,8 @@ impl Client {
                 let _ = engine.credit(link, self.shared.limits.sender_credit);
                 return Ok(());
             }
-            Some(AttachTarget::Target(target)) => target.address.clone().unwrap_or_default(),
+            Some(AttachTarget::Target(target)) if target.dynamic => return Err(dynamic()),
+            Some(AttachTarget::Target(target)) => target.address.clone().ok_or_else(anonymous)?,
             None => return Err(Failure::argument("an attach of a sender has a target")),
         };
         let mut properties = Map::default();
@@ -151,8 +167,12 @@ impl Client {
         if let Some(answered) = attach.source.as_deref_mut() {
             answered.filter = source.filter.as_ref().and_then(session::filter);
             answered.distribution_mode = source.distribution_mode.as_ref().map(|_| Symbol::from_static("move"));
+            answered.default_outcome = source.default_outcome.as_ref().map(|_| Released {}.into());
         }
-        let address = source.address.clone().unwrap_or_default();
+        if source.dynamic {
+            return Err(dynamic());
+        }
+        let address = source.address.clone().ok_or_else(anonymous)?;
         let path = match Address::parse(&address)? {
             Address::Cbs => {
                 self.check_cbs()?;
@@ -304,9 +324,25 @@ impl Client {
     ) {
         let name = attach.name.to_owned_memory();
         let accepts_larger = matches!(kind, Kind::Outgoing(_)) && self.accepts_larger(&attach);
+        let mut source = attach.source.unwrap_or_default();
+        let mut target = attach.target.unwrap_or_else(|| Target::default().into());
+        // The terminus of this end goes with its link, which is not resumed.
+        match (attach.role, &mut target) {
+            (Role::Receiver, _) => {
+                source.durable = TerminusDurability::None;
+                source.expiry_policy = LINK_DETACH;
+                source.timeout = 0;
+            }
+            (Role::Sender, AttachTarget::Target(target)) => {
+                target.durable = TerminusDurability::None;
+                target.expiry_policy = LINK_DETACH;
+                target.timeout = 0;
+            }
+            (Role::Sender, AttachTarget::Coordinator(_)) => {}
+        }
         let answer = Attach {
-            source: Some(attach.source.unwrap_or_else(|| Box::new(WireSource::default()))),
-            target: Some(attach.target.unwrap_or_else(|| Target::default().into())),
+            source: Some(source),
+            target: Some(target),
             snd_settle_mode: attach.snd_settle_mode,
             rcv_settle_mode: attach.rcv_settle_mode,
             max_message_size,

@@ -6,7 +6,7 @@ use consign_core::{
     administration::Administration,
     message::{EntityPath, MessageState, SequenceNumber},
     transport::{
-        Capability, DynTransport, ErrorKind, PeekMessages, ReceiveError, ReceiveMode, Transport,
+        Capability, DynTransport, ErrorKind, PeekMessages, ReceiveError, ReceiveMode, Receiver, Transport,
         deadline::OPERATION_TIMEOUT,
     },
 };
@@ -130,22 +130,30 @@ pub(super) fn number(message: &Message) -> Option<SequenceNumber> {
 /// Receives messages, and releases them.
 async fn received(shared: &Shared, path: &EntityPath, filter: &Filter<'_>) -> Result<Listed, ReceiveError> {
     if !shared.supports(Capability::Release) && !shared.consume {
-        let detail = "the transport has neither peek nor release: listing counts a delivery of each message, and needs --consume";
-        return Err(ReceiveError::new(ErrorKind::NotSupported).with_detail(detail));
+        return Err(counts("the transport has neither peek nor release"));
     }
     // A task goes on when the browser has gone: what was received is released, and in order.
-    let listing = tokio::spawn(receive(shared.transport.clone(), path.clone()));
+    let listing = tokio::spawn(receive(shared.transport.clone(), path.clone(), shared.consume));
     let ended = listing.await.map_err(|error| ReceiveError::new(ErrorKind::General).with_source(error))?;
     let mut listed = ended?;
     listed.messages.retain(|message| filter.passes(message));
     Ok(listed)
 }
 
+fn counts(what: &str) -> ReceiveError {
+    let detail = format!("{what}: listing counts a delivery of each message, and needs --consume");
+    ReceiveError::new(ErrorKind::NotSupported).with_detail(detail)
+}
+
 /// Receives the first messages, and releases them.
-async fn receive(transport: DynTransport, path: EntityPath) -> Result<Listed, ReceiveError> {
+async fn receive(transport: DynTransport, path: EntityPath, consume: bool) -> Result<Listed, ReceiveError> {
     // A broker that does not count them refuses it.
     let counted = transport.counts(&path).await.ok().map(|counts| counts.active.min(RECEIVED));
     let receiver = transport.receiver(&path, ReceiveMode::PeekLock).await?;
+    // A queue may count what its transport does not count elsewhere.
+    if !receiver.capabilities().supports(Capability::Release) && !consume {
+        return Err(counts("the broker counts releases of this queue"));
+    }
     let mut messages = Vec::new();
     let mut each = |message| {
         messages.push(message);

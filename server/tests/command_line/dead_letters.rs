@@ -158,6 +158,15 @@ fn an_edit_changes_the_copy() {
     let edit = |options: &[&str]| {
         shell.run(&[&["dead-letters", "edit", "orders", "--reason", "DeserializationFailed"], options].concat())
     };
+    let dry = objects(&edit(&["--replace", "cuont=count", "--json"]).out);
+    let (changed, kept, totals) = (&dry[0], &dry[1], &dry[3]);
+    assert_eq!(
+        (&changed["message_id"], &changed["would"], &changed["error"]),
+        (&json!("a"), &json!("resubmit"), &json!(null))
+    );
+    assert_eq!((&kept["sequence_number"], &kept["would"]), (&json!(2), &json!("keep")));
+    assert!(kept["error"].as_str().unwrap().contains("the body does not have the text"), "{kept}");
+    assert_eq!((&totals["would_resubmit"], &totals["would_fail"]), (&json!(1), &json!(2)));
     let dry = edit(&["--replace", "cuont=count"]);
     assert!(dry.out.contains("#2 DeserializationFailed, id b: kept: the body does not have the text"), "{dry:?}");
     assert!(dry.out.contains("#3 DeserializationFailed, id c: kept: the body is not text"), "{dry:?}");

@@ -2,7 +2,7 @@ use std::io::Write as _;
 
 use crate::{
     served::serve,
-    support::{Shell, objects},
+    support::{Shell, interrupt, objects},
 };
 
 /// Rules: L-28.
@@ -96,6 +96,7 @@ fn a_broker_in_memory_is_refused_where_it_would_be_empty() {
     ] {
         let error = shell.fails(2, &[command, &["--url", "memory:"]].concat());
         assert!(error.contains("memory: is a broker in this process"), "{error}");
+        assert!(error.contains(" servicebus://any:any@127.0.0.1:5672?emulator=true"), "{error}");
     }
 }
 
@@ -118,12 +119,6 @@ fn completions_have_the_commands() {
         let script = shell.ok(&["completions", name]);
         assert!(script.contains("dead-letters") && script.contains("resubmit"), "{name}");
     }
-}
-
-/// Ctrl-C.
-fn interrupt(process: &std::process::Child) {
-    let pid = process.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
 }
 
 #[tokio::test]
@@ -192,5 +187,16 @@ async fn a_web_ui_that_connects_ends_by_a_signal() {
         let pid = process.id().to_string();
         assert!(std::process::Command::new("kill").args([signal, &pid]).status().unwrap().success());
         assert_eq!(process.wait().unwrap().code(), Some(0), "{signal}");
+    }
+}
+
+/// What reads the log reads why the server did not start.
+#[test]
+fn a_server_that_does_not_start_reports_it_in_the_form_of_its_log() {
+    let shell = Shell::on_a_store();
+    for more in [&[][..], &["--transport", "file:store"]] {
+        let error = shell.fails(2, &[&["serve", "--host", "0.0.0.0", "--log-format", "json"], more].concat());
+        let error = &objects(&error)[0]["error"];
+        assert!(error["message"].as_str().unwrap().contains("is not a loopback address"), "{error}");
     }
 }

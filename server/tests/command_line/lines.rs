@@ -38,6 +38,7 @@ fn a_wrong_line_ends_an_import_and_is_named() {
     let ran = shell.with_input("{\"body\":{\"text\":\"1\"}}\n{\"secret\":1}\n", &["import", "orders"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(6), "imported 1 into orders\n"));
     assert!(ran.err.contains("line 2") && !ran.err.contains("secret"), "{}", ran.err);
+    assert!(ran.err.contains("expected one of `entity`, `received`"), "{}", ran.err);
     let lines = "{\"body\":{\"text\":\"1\"}}\n{\"body\":{\"text\":\"2\"}}\n";
     let ran = shell.with_input(lines, &["import", "orders", "--skip", "1"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
@@ -57,4 +58,21 @@ fn an_export_that_fails_leaves_no_file() {
         assert_eq!(std::fs::read(shell.path("lines")).unwrap(), b"");
         std::fs::remove_file(shell.path("lines")).unwrap();
     }
+}
+
+#[test]
+fn an_import_tells_which_messages_were_dead_letters() {
+    let shell = Shell::on_a_store();
+    for queue in ["orders", "again"] {
+        shell.ok(&["entities", "create", queue]);
+    }
+    shell.with_input("1\n2\n", &["send", "orders"]);
+    shell.dead_letter("orders", 1, "Poison");
+    shell.ok(&["dead-letters", "export", "orders", "--output", "dead"]);
+    shell.ok(&["export", "orders", "--output", "alive"]);
+    let printed = shell.ok(&["import", "again", "dead"]);
+    assert!(printed.starts_with("imported 1 into again\nnote: 1 were dead letters"), "{printed}");
+    assert_eq!(shell.ok(&["import", "again", "alive"]), "imported 1 into again\n");
+    assert_eq!(shell.json(&["import", "again", "dead"])[0]["dead_letters"], 1);
+    assert_eq!(shell.json(&["peek", "again"])[0]["properties"]["x-original-dead-letter-reason"], "Poison");
 }

@@ -7,6 +7,8 @@ mod dead_letters;
 mod decode;
 mod entities;
 mod errors;
+#[cfg(target_os = "linux")]
+mod interrupts;
 mod killed;
 mod killed_server;
 mod lines;
@@ -18,3 +20,4 @@ mod session;
 mod store;
 #[allow(dead_code, reason = "the other program of tests uses more of it")]
 mod support;
+mod warnings;

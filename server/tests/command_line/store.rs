@@ -1,5 +1,14 @@
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::{
+    io::{Read, Seek, SeekFrom, Write},
+    time::Duration,
+};
 
+use consign_broker::{Broker, Queue};
+use consign_core::{
+    Message,
+    administration::QueueSettings,
+    transport::{ReceiverExt, Sender},
+};
 use serde_json::json;
 
 use crate::support::{Shell, numbered, objects, text};
@@ -25,7 +34,15 @@ fn a_good_store_is_checked_compacted_and_backed_up() {
     assert_eq!(shell.json(&["store", "check", "copy"])[0]["messages"], 50);
     let listed = shell.json(&["entities", "list", "--url", "file:copy"]);
     assert_eq!(listed[0]["counts"]["active"], 50);
-    shell.fails(1, &["store", "backup", "store", "--to", "copy"]);
+    let exists = shell.fails(1, &["store", "backup", "store", "--to", "copy"]);
+    assert!(exists.contains("exists already") && !exists.contains("not a store"), "{exists}");
+    let inside = shell.fails(1, &["store", "backup", "store", "--to", "store/inner"]);
+    assert!(inside.contains("is inside of the store") && !inside.contains("not a store"), "{inside}");
+    assert_eq!(shell.json(&["store", "check", "store"])[0]["messages"], 50);
+    let error = shell.fails(1, &["store", "backup", "store", "--to", "no/such/folder"]);
+    assert!(error.contains("its parent folder does not exist"), "{error}");
+    let error = shell.fails(5, &["peek", "orders", "--url", "file:no/such/store"]);
+    assert!(error.contains("its parent folder does not exist") && !error.contains("disk"), "{error}");
 }
 
 #[test]
@@ -50,6 +67,85 @@ fn a_damaged_store_is_reported_and_salvaged() {
     shell.ok(&["entities", "create", "orders", "--url", "file:new"]);
     let imported = shell.json(&["import", "orders", text(&output), "--url", "file:new"]);
     assert_eq!(imported[0]["imported"], messages);
+}
+
+#[test]
+fn a_salvage_is_imported_entity_by_entity() {
+    let shell = Shell::on_a_store();
+    for queue in ["orders", "bills"] {
+        shell.ok(&["entities", "create", queue]);
+        shell.with_input(format!("{queue} 1\n{queue} 2\n"), &["send", queue]);
+    }
+    shell.dead_letter("orders", 1, "Poison");
+    let output = shell.path("salvaged.jsonl");
+    shell.ok(&["store", "salvage", "store", "--output", text(&output)]);
+    let other = ["--url", "file:new"];
+    for queue in ["orders", "bills", "dead"] {
+        shell.ok(&[&["entities", "create", queue], &other[..]].concat());
+    }
+    // Nothing of a file is sent; an input can only be read once.
+    let error = shell.fails(2, &[&["import", "orders", text(&output)], &other[..]].concat());
+    assert!(error.contains("orders/$deadletterqueue") && error.contains("--from"), "{error}");
+    let listed = shell.json(&[&["entities", "list"], &other[..]].concat());
+    assert!(listed.iter().all(|entity| entity["counts"]["active"] == 0), "{listed:?}");
+    let lines = std::fs::read(&output).unwrap();
+    let ran = shell.with_input(&lines, &["import", "orders", "--url", "file:piped"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    shell.ok(&["entities", "create", "orders", "--url", "file:piped"]);
+    let ran = shell.with_input(&lines, &["import", "orders", "--url", "file:piped"]);
+    assert!(ran.code == Some(6) && ran.err.contains("--from"), "{ran:?}");
+    for (entity, from, skip, count) in
+        [("orders", "orders", "0", 1), ("bills", "BILLS", "1", 1), ("dead", "orders/$deadletterqueue", "0", 1)]
+    {
+        let import = ["import", entity, text(&output), "--from", from, "--skip", skip];
+        assert_eq!(shell.json(&[&import[..], &other].concat())[0]["imported"], count);
+    }
+    let shell = shell.with_url("file:new");
+    let dead = &shell.json(&["peek", "dead"])[0]["properties"];
+    assert_eq!(dead["x-original-dead-letter-reason"], "Poison", "{dead}");
+    assert_eq!(dead["x-original-dead-letter-description"], "the first line\nthe second", "{dead}");
+    for (entity, body) in [("orders", "orders 2"), ("bills", "bills 2"), ("dead", "orders 1")] {
+        assert_eq!(shell.bodies(entity), [body]);
+    }
+}
+
+/// A store whose one message was locked by a process that has died.
+async fn locked(shell: &Shell) {
+    let broker = Broker::options().hold_locks(true).open(shell.path("store")).unwrap();
+    let queue =
+        broker.create_queue("orders", QueueSettings::default().lock_duration(Duration::from_secs(300))).unwrap();
+    queue.sender().unwrap().send(Message::new("locked")).await.unwrap();
+    // Its drop would release it.
+    std::mem::forget(queue.receiver().receive().await.unwrap());
+    broker.close().await.unwrap();
+}
+
+/// Whether the first message of a store is locked, by a process that keeps locks.
+async fn is_locked(shell: &Shell, store: &str) -> bool {
+    let broker = Broker::options().hold_locks(true).open(shell.path(store)).unwrap();
+    let queue: Queue = broker.queue("orders").unwrap();
+    let locked = queue.counts().locked;
+    broker.close().await.unwrap();
+    locked == 1
+}
+
+/// Rules: D-03.
+#[tokio::test]
+async fn a_command_leaves_the_locks_that_outlive_a_process() {
+    let shell = Shell::on_a_store();
+    locked(&shell).await;
+    assert!(is_locked(&shell, "store").await);
+    for command in [
+        &["peek", "orders"][..],
+        &["send", "orders", "--body", "another"],
+        &["receive", "orders", "-n", "1"],
+        &["store", "compact", "store"],
+        &["store", "backup", "store", "--to", "copy"],
+    ] {
+        shell.ok(command);
+        assert!(is_locked(&shell, "store").await, "after {command:?}");
+    }
+    assert!(is_locked(&shell, "copy").await);
 }
 
 #[test]

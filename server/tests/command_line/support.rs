@@ -147,3 +147,9 @@ impl From<Output> for Ran {
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
+
+/// Presses Ctrl-C.
+pub(crate) fn interrupt(process: &std::process::Child) {
+    let pid = process.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+}

@@ -6,7 +6,7 @@ use consign_amqp::{
     client::{Connection, Options},
     engine,
     message::{Body, Sections},
-    types::{Attach, SenderSettleMode},
+    types::{Accepted, Attach, AttachTarget, Released, SenderSettleMode, Source, Target, TerminusDurability},
     value::{Binary, Described, Map, Symbol, Value},
 };
 use consign_core::administration::QueueSettings;
@@ -163,4 +163,66 @@ async fn the_answer_to_a_receiver_has_what_is_applied() {
     let mut attach = receiver_attach("bills");
     attach.source.as_mut().unwrap().distribution_mode = Some(Symbol::from_static("copy"));
     assert_eq!(refused(session.attach_receiver_with(attach).await), "amqp:not-implemented");
+}
+
+/// A delivery that is settled without an outcome is released, and links are not resumed.
+/// Rules: A-76.
+#[tokio::test(start_paused = true)]
+async fn the_answer_has_the_default_outcome_and_the_durability_that_apply() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let link_detach = Symbol::from_static("link-detach");
+    let mut attach = receiver_attach("bills");
+    let source = attach.source.as_mut().unwrap();
+    source.default_outcome = Some(Accepted {}.into());
+    source.durable = TerminusDurability::UnsettledState;
+    source.expiry_policy = Symbol::from_static("never");
+    source.timeout = 300;
+    let answered = session.attach_receiver_with(attach).await.unwrap().peer().source.clone().unwrap();
+    assert_eq!(answered.default_outcome, Some(Released {}.into()));
+    assert_eq!((answered.durable, answered.timeout), (TerminusDurability::None, 0));
+    assert_eq!(answered.expiry_policy, link_detach);
+    let answered = receiver(&session, "bills").await.peer().source.clone().unwrap();
+    assert_eq!(answered.default_outcome, None);
+
+    let target = Target {
+        address: Some("bills".into()),
+        durable: TerminusDurability::Configuration,
+        expiry_policy: Symbol::from_static("never"),
+        timeout: 300,
+        ..Target::default()
+    };
+    let attach = Attach { name: "durable".into(), target: Some(target.into()), ..Attach::default() };
+    let link = session.attach_sender_with(attach).await.unwrap();
+    let Some(AttachTarget::Target(answered)) = link.peer().target.clone() else { panic!() };
+    assert_eq!((answered.durable, answered.timeout), (TerminusDurability::None, 0));
+    assert_eq!(answered.expiry_policy, link_detach);
+}
+
+/// Rules: A-76.
+#[tokio::test(start_paused = true)]
+async fn dynamic_nodes_and_links_without_an_address_are_not_implemented() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let source = |address: Option<&str>, dynamic| {
+        let mut attach = receiver_attach("");
+        attach.source = Some(Box::new(Source { address: address.map(Into::into), dynamic, ..Source::default() }));
+        attach
+    };
+    let target = |address: Option<&str>, dynamic| {
+        let target = Target { address: address.map(Into::into), dynamic, ..Target::default() };
+        Attach { name: "sender".into(), target: Some(target.into()), ..Attach::default() }
+    };
+    for (address, dynamic, text) in
+        [(None, true, "(dynamic)"), (Some("orders"), true, "(dynamic)"), (None, false, "without an address")]
+    {
+        let received = session.attach_receiver_with(source(address, dynamic)).await.map(drop).unwrap_err();
+        let sent = session.attach_sender_with(target(address, dynamic)).await.map(drop).unwrap_err();
+        for error in [received, sent] {
+            let reported = error.reported().unwrap();
+            assert_eq!(reported.condition, "amqp:not-implemented", "{error}");
+            assert!(reported.description.as_ref().unwrap().contains(text), "{error}");
+        }
+    }
+    assert_eq!(harness.broker().entities().len(), 0);
 }

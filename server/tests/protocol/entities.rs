@@ -12,6 +12,7 @@ async fn one_entity_has_several_addresses() {
     }
     assert_eq!(harness.broker().entities().len(), 1);
     assert_eq!(harness.broker().queue("orders").unwrap().counts().active, 5);
+    assert_eq!(refused(try_sender(&session, "orders?x=1").await), "amqp:not-found");
     for address in ["orders/$DeadLetterQueue", "orders/$deadletterqueue", "/Orders/$Transfer/$DeadLetterQueue"] {
         receiver(&session, address).await;
     }

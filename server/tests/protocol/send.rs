@@ -13,6 +13,29 @@ use consign_core::administration::QueueSettings;
 
 use crate::support::*;
 
+/// Rules: U-10, U-12.
+#[tokio::test(start_paused = true)]
+async fn a_symbol_is_a_string_in_a_property_and_stays_one_elsewhere() {
+    let harness = Harness::new();
+    let session = harness.session().await;
+    let symbol = || Value::from(Symbol::from_static("sym"));
+    let mut properties = ApplicationProperties::default();
+    properties.push("p", symbol());
+    let annotations = Annotations(vec![(Symbol::from_static("x-opt-own"), symbol())]);
+    let sent = Sections {
+        message_annotations: Some(MessageAnnotations(annotations)),
+        application_properties: Some(properties),
+        body: Body::Value(symbol()),
+        ..Sections::default()
+    };
+    sender(&session, "orders").await.send(encode(&sent)).await.unwrap();
+    let mut receiver = receiver(&session, "orders").await;
+    let received = read(receive(&mut receiver).await);
+    assert_eq!(annotation(&received, "x-opt-own"), Some(symbol()));
+    assert_eq!(received.application_properties.unwrap().get("p"), Some(&Value::from("sym")));
+    assert_eq!(received.body, Body::Value(symbol()));
+}
+
 /// A message has the types of its ids and properties, its body and its footer when it is received.
 /// Rules: A-03, U-12, M-25.
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,7 @@ use super::{Source, run_options::RunOptions};
 use crate::cli::{
     body,
     failure::Failure,
+    input,
     values::{Property, pair, property},
 };
 
@@ -131,7 +132,7 @@ impl fmt::Display for Refused {
 impl error::Error for Refused {}
 
 impl Edit {
-    pub(super) fn changes(&self) -> Result<Changes, Failure> {
+    pub(super) async fn changes(&self) -> Result<Changes, Failure> {
         let ChangeOptions {
             body,
             body_file,
@@ -144,7 +145,7 @@ impl Edit {
         } = &self.changes;
         let mut changes = Changes::default();
         let new_body = match body_file {
-            Some(file) => Some(std::fs::read(file).map_err(|error| Failure::file(file, &error))?),
+            Some(file) => Some(input::whole_file(file.clone()).await?),
             None => body.clone().map(String::into_bytes),
         };
         let removes_claim = remove_property.iter().any(|name| name == CLAIM);

@@ -107,7 +107,7 @@ impl DeadLetters {
                 run::resubmit(transport, &options.source, &options.run, &change::Changes::default(), out).await
             }
             Self::Edit(options) => {
-                run::resubmit(transport, &options.source, &options.run, &options.changes()?, out).await
+                run::resubmit(transport, &options.source, &options.run, &options.changes().await?, out).await
             }
             Self::Transcode(options) => {
                 run::resubmit(transport, &options.source, &options.run, &options.changes()?, out).await

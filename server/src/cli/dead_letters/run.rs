@@ -21,7 +21,7 @@ use super::{
     run_options::{Limits, RunOptions},
 };
 
-/// How many dead letters a dry run prints.
+/// How many dead letters a dry run prints for people.
 const PRINTED: u64 = 20;
 
 /// Sends copies of dead letters, with changes, and removes them.
@@ -161,23 +161,31 @@ async fn dry_run(
     let listed = all(transport, source, &filter, &mut |letter| {
         let hops = if what == "purge" { 0 } else { letter.resubmit_count() };
         let error = change(letter.message()).err().map(|error| error.to_string());
-        let outcome = match &error {
+        let (would, kept) = match error {
             _ if hops >= MAX_HOPS => {
                 at_limit += 1;
-                format!("kept: it was resubmitted {MAX_HOPS} times before")
+                ("keep", Some(format!("it was resubmitted {MAX_HOPS} times before")))
             }
             Some(error) => {
                 refused += 1;
-                format!("kept: {}", Escaped(error))
+                ("keep", Some(error))
             }
             None => {
                 count += 1;
-                format!("would {what}")
+                (what, None)
             }
         };
+        out.object(&json!({
+            "sequence_number": letter.sequence_number().get(),
+            "message_id": letter.message().message_id(),
+            "reason": letter.reason(),
+            "would": would,
+            "error": kept,
+        }))?;
         if count + refused + at_limit > PRINTED {
             return Ok(());
         }
+        let outcome = kept.map_or_else(|| format!("would {what}"), |error| format!("kept: {}", Escaped(&error)));
         out.line(format_args!("#{} {}: {outcome}", letter.sequence_number(), shown(&letter)))
     })
     .await?;

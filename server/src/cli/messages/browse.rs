@@ -8,7 +8,7 @@ use consign::{
     dead_letters::{Ended, ListLimit, UnderLocks},
     message::{EntityPath, SequenceNumber},
     transport::{
-        Capability, DynTransport, ErrorKind, PeekMessages, ReceiveError, ReceiveMode, Transport,
+        Capability, DynTransport, ErrorKind, PeekMessages, ReceiveError, ReceiveMode, Receiver, Transport,
         deadline::OPERATION_TIMEOUT,
     },
 };
@@ -86,17 +86,16 @@ pub(crate) async fn browse(
         return interrupt.ends(peek(transport, range, each)).await;
     }
     if !capabilities.supports(Capability::Release) && !range.consume {
-        return Err(Failure::not_supported(
-            "the transport cannot peek, and a message that is received and released counts as a failed delivery: \
-             permit that with --consume",
-        ));
+        return Err(needs_consume());
     }
-    note(
-        "the transport cannot peek: messages are received and released, which may change their order, and locked ones are not \
-         among them",
-        range.json,
-    );
     receive(transport, range, interrupt, each).await
+}
+
+fn needs_consume() -> Failure {
+    Failure::not_supported(
+        "the transport cannot peek, and a message that is received and released counts as a failed delivery: permit that \
+         with --consume",
+    )
 }
 
 /// Prints a note on the standard error.
@@ -163,7 +162,18 @@ async fn receive(
     };
     let list = UnderLocks { operation: OPERATION_TIMEOUT, expected: counted };
     let ended = match receiver {
-        Ok(receiver) => list.list(receiver, wanted(0, 0), interrupt.wait(), &mut each).await,
+        // A queue may count what its transport does not count elsewhere.
+        Ok(receiver) if !receiver.capabilities().supports(Capability::Release) && !range.consume => {
+            return Err(needs_consume());
+        }
+        Ok(receiver) => {
+            note(
+                "the transport cannot peek: messages are received and released, which may change their order, and locked ones \
+                 are not among them",
+                range.json,
+            );
+            list.list(receiver, wanted(0, 0), interrupt.wait(), &mut each).await
+        }
         Err(error) => Err(error),
     };
     let ended = match ended {

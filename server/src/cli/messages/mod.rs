@@ -4,6 +4,7 @@ mod browse;
 mod build;
 mod export;
 mod import;
+mod originals;
 mod outbox;
 mod peek;
 mod receive;

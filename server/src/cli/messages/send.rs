@@ -90,7 +90,7 @@ impl Send {
             sink.put(transport, &self.entity, next(text.clone().into(), several)?).await?;
         }
         for file in &self.file {
-            let bytes = std::fs::read(file).map_err(|error| Failure::file(file, &error))?;
+            let bytes = input::whole_file(file.clone()).await?;
             sink.put(transport, &self.entity, next(bytes.into(), several)?).await?;
         }
         if !self.body.is_empty() || !self.file.is_empty() {
