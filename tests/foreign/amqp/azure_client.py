@@ -16,8 +16,8 @@ from azure.servicebus._pyamqp.message import Message
 from azure.servicebus._pyamqp.sasl import SASLAnonymousCredential, SASLPlainCredential
 
 PORT, IDLE_PORT, PREFIX = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-# Three idle timeouts of the node.
-IDLE = 6
+# Longer than the idle timeout of the node.
+IDLE = 12
 LARGE = bytes(i * 31 % 251 for i in range(1 << 20))
 CREDENTIALS = {"ANONYMOUS": SASLAnonymousCredential(), "PLAIN": SASLPlainCredential("guest", "guest")}
 seen = {}

@@ -10,7 +10,7 @@ from proton import Condition, Delivery, Endpoint, Message
 from proton.handlers import MessagingHandler
 from proton.reactor import Container
 
-IDLE_TIMEOUT = 2
+IDLE_TIMEOUT = 8
 
 
 class Broker(MessagingHandler):

@@ -7,8 +7,8 @@ from proton import Delivery, Message, Timeout
 from proton.utils import BlockingConnection, LinkDetached
 
 PORT, IDLE_PORT, PREFIX = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-# Three idle timeouts of the node.
-IDLE = 6
+# Longer than the idle timeout of the node.
+IDLE = 12
 LARGE = bytes(i * 31 % 251 for i in range(1 << 20))
 seen = {}
 

@@ -8,8 +8,8 @@ const require = createRequire(join(process.env.NODE_MODULES, 'node_modules', 'an
 const rhea = require('rhea');
 
 const [port, idlePort, prefix, transport] = process.argv.slice(2);
-// Three idle timeouts of the node.
-const IDLE = 6_000;
+// Longer than the idle timeout of the node.
+const IDLE = 12_000;
 const LARGE = Buffer.from(Uint8Array.from({ length: 1 << 20 }, (_, i) => (i * 31) % 251));
 const seen = { mechanisms: [] };
 

@@ -1,6 +1,6 @@
 // Keyboards, small and large screens, dark mode, and browsers without scripts.
 
-import { journey, require, same, until } from "./support.mjs";
+import { data, journey, require, same, until, withServer } from "./support.mjs";
 
 const PAGES = [
   "",
@@ -45,7 +45,7 @@ journey("everything_is_done_by_the_keyboard", async (v) => {
   await v.page.keyboard.press("Enter");
   await until("the job is done", async () => (await v.jobState()) === "done");
   same("the copies", await v.jobDone(), 3);
-  const copies = await v.server.drain("refunds");
+  const copies = await v.server.drain("refunds", 3);
   same("what arrived", copies.length, 3);
 });
 
@@ -104,7 +104,8 @@ for (const colorScheme of ["light", "dark"]) {
   }, { colorScheme, quiet: false });
 }
 
-journey("the_page_works_without_scripts", async (v) => {
+journey("the_page_works_without_scripts", (v) => withServer([...data("undone"), "--undo-window", "10m"], async (server) => {
+  v.server = server;
   await v.go("?q=payments");
   await v.link("payments");
   await v.link("Dead letters");
@@ -112,7 +113,7 @@ journey("the_page_works_without_scripts", async (v) => {
   await v.button("Remove");
   await v.button("Undo");
   await v.has("stopped");
-}, { javaScriptEnabled: false });
+}), { javaScriptEnabled: false });
 
 journey("every_field_and_figure_has_a_name", async (v) => {
   for (const address of PAGES) {

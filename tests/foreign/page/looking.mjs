@@ -106,8 +106,8 @@ journey("a_scheduled_message_is_cancelled", async (v) => {
   await v.messages("plans");
   await v.link("Scheduled");
   same("the scheduled messages", await v.count("tbody tr"), 4);
-  await v.page.locator("tbody th a").first().click();
-  await v.page.getByText("Cancel this scheduled message").click();
+  await v.firstMessage();
+  await v.click(v.page.getByText("Cancel this scheduled message"));
   await v.button("Cancel the message");
   same("the scheduled messages", await v.count("tbody tr"), 3);
 });

@@ -3,7 +3,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { journey, KEY, require, same, Server, settings } from "./support.mjs";
+import { journey, KEY, require, same, settings, withServer } from "./support.mjs";
 
 const HOSTILE = "hostile<img src=x>";
 const unbroken = async (v) => {
@@ -14,7 +14,7 @@ const unbroken = async (v) => {
 journey("a_script_in_a_message_is_text", async (v) => {
   await v.messages(HOSTILE);
   await v.has("<script>window.broken = true</script>");
-  await v.page.locator("tbody th a").first().click();
+  await v.firstMessage();
   require((await v.text("pre")).startsWith("<script>window.broken"), "the body is shown");
   await unbroken(v);
   await v.shot("script");
@@ -23,10 +23,10 @@ journey("a_script_in_a_message_is_text", async (v) => {
 journey("a_script_in_a_dead_letter_is_text", async (v) => {
   await v.go("?q=hostile");
   await v.has(HOSTILE);
-  await v.page.getByRole("link", { name: `Dead letters of ${HOSTILE}` }).click();
+  await v.click(v.page.getByRole("link", { name: `Dead letters of ${HOSTILE}` }));
   await v.has("<b>Reason</b>");
   await v.link("<b>Reason</b>");
-  await v.page.locator("tbody th a").first().click();
+  await v.firstMessage();
   await v.link("Edit and resubmit …");
   require((await v.page.getByLabel("Body").inputValue()).startsWith("<script>"), "the body is in the form");
   await unbroken(v);
@@ -35,12 +35,7 @@ journey("a_script_in_a_dead_letter_is_text", async (v) => {
 const withKey = async (use) => {
   const file = join(settings.folder, "key");
   writeFileSync(file, `${KEY}\n`);
-  const server = await Server.start("--operator-key", file);
-  try {
-    await use(server);
-  } finally {
-    await server.stop();
-  }
+  await withServer(["--operator-key", file], use);
 };
 
 journey("a_wrong_key_shows_nothing", (v) => withKey(async (server) => {
@@ -80,9 +75,11 @@ journey("a_form_without_a_token_does_nothing", async (v) => {
 journey("a_form_of_another_site_does_nothing", async (v) => {
   await v.go("confirm?action=purge&path=formats");
   const token = await v.page.locator("main input[name=csrf]").inputValue();
-  // The same address by another name is another site.
+  // The same address by another name is another site. A document of the server would not send the form: its policy forbids it.
   const other = v.server.page.replace("127.0.0.1", "localhost");
+  await v.page.route(`${other}/**`, (route) => route.fulfill({ contentType: "text/html", body: "<p>Another site</p>" }));
   await v.page.goto(`${other}/jobs`);
+  const answered = v.page.waitForResponse((response) => response.request().method() === "POST");
   await v.page.evaluate(([address, token]) => {
     const form = document.createElement("form");
     Object.assign(form, { method: "post", action: address });
@@ -92,7 +89,8 @@ journey("a_form_of_another_site_does_nothing", async (v) => {
     document.body.append(form);
     form.submit();
   }, [`${v.server.page}/jobs`, token]).catch(() => {});
-  await v.page.waitForTimeout(500);
+  same("the status", (await answered).status(), 403);
+  await v.page.getByText("Another site has sent this form.").waitFor();
   await v.messages("formats");
   same("the messages", await v.figure("active"), "5");
 }, { quiet: false });

@@ -71,13 +71,16 @@ export class Server {
     await this.#with((client) => client.createSender(queue).sendMessages(messages));
   }
 
-  // Receives and completes messages until none comes.
-  async drain(queue) {
+  // Receives and completes a number of messages, and the others that are there.
+  async drain(queue, count) {
     return this.#with(async (client) => {
       const receiver = client.createReceiver(queue, { receiveMode: "receiveAndDelete" });
       const all = [];
       for (;;) {
-        const some = await receiver.receiveMessages(500, { maxWaitTimeInMs: 3_000 });
+        // Such a receiver waits for as many as it asks for.
+        const left = count - all.length;
+        const maxWaitTimeInMs = left > 0 ? 20_000 : 3_000;
+        const some = await receiver.receiveMessages(left > 0 ? Math.min(left, 500) : 500, { maxWaitTimeInMs });
         if (some.length === 0) return all;
         all.push(...some);
       }
@@ -91,6 +94,16 @@ export class Server {
     } finally {
       await client.close();
     }
+  }
+}
+
+// A server for one journey.
+export async function withServer(options, use) {
+  const server = await Server.start(...options);
+  try {
+    await use(server);
+  } finally {
+    await server.stop();
   }
 }
 
@@ -123,12 +136,23 @@ export class Visitor {
     return this.page.locator(selector).count();
   }
 
+  // A click ends when the next document has begun, and what is counted and read has to be there.
+  async click(locator) {
+    await locator.first().click();
+    await this.page.waitForLoadState();
+  }
+
   link(name) {
-    return this.page.getByRole("link", { name, exact: true }).first().click();
+    return this.click(this.page.getByRole("link", { name, exact: true }));
   }
 
   button(name) {
-    return this.page.getByRole("button", { name, exact: true }).first().click();
+    return this.click(this.page.getByRole("button", { name, exact: true }));
+  }
+
+  // The message in the first row of a table.
+  firstMessage() {
+    return this.click(this.page.locator("tbody th a"));
   }
 
   async has(text) {

@@ -30,8 +30,9 @@ use crate::{
     to_hex,
 };
 
-/// The idle timeout of the second node. The programs stay connected for three of them.
-const IDLE: Duration = Duration::from_secs(2);
+/// The idle timeout of the second node. The programs stay connected for longer. On a busy machine an empty frame can be late by
+/// seconds.
+const IDLE: Duration = Duration::from_secs(8);
 
 /// What each program prints.
 fn expected() -> Json {

@@ -1,10 +1,6 @@
 //! The servers, and the programs of Python.
 
-use std::{
-    path::PathBuf,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use aws_sdk_sqs::{
     Client, Config,
@@ -18,8 +14,9 @@ use consign::{
 use rdkafka::{mocking::MockCluster, producer::DefaultProducerContext};
 use serde_json::{Value as Json, json};
 use tokio::{
-    net::TcpListener,
+    io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
+    time::timeout,
 };
 use tower::BoxError;
 
@@ -28,6 +25,15 @@ pub(crate) use crate::suite::same;
 
 /// Longer than a server of Python takes to start.
 const LONG: Duration = Duration::from_secs(50);
+
+/// A server for Amazon SQS on a port that the system chooses. It prints the port, and ends with its standard input.
+const MOTO: &str = "\
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer('127.0.0.1', 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+input()
+";
 
 /// What is there for every case.
 pub(crate) struct Environment {
@@ -42,20 +48,12 @@ pub(crate) struct Environment {
 
 impl Environment {
     pub(crate) async fn new(folder: PathBuf) -> Result<Self, BoxError> {
-        let listener = TcpListener::bind("127.0.0.1:0").await?;
-        let address = listener.local_addr()?;
-        drop(listener);
         let mut command = Command::new(folder.join("venv/bin/python"));
-        command.args(["-m", "moto.server", "-H", "127.0.0.1", "-p", &address.port().to_string()]);
-        let moto = command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
-        let started = Instant::now();
-        while tokio::net::TcpStream::connect(address).await.is_err() {
-            if started.elapsed() > LONG {
-                return Err("the server of moto does not listen".into());
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        let sqs_url = format!("http://{address}");
+        command.args(["-c", MOTO]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut moto = command.kill_on_drop(true).spawn()?;
+        let mut lines = BufReader::new(moto.stdout.take().ok_or("no standard output")?).lines();
+        let port = timeout(LONG, lines.next_line()).await??.ok_or("the server of moto has not started")?;
+        let sqs_url = format!("http://127.0.0.1:{port}");
         let config = Config::builder()
             .behavior_version(BehaviorVersion::latest())
             .region(Region::new("eu-west-1"))

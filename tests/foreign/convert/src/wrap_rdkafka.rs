@@ -9,6 +9,7 @@ use consign::transport::{SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
 use consign_convert_rdkafka::{Record, Settlement, confirmed, from_rdkafka, settlement, to_rdkafka};
 use rdkafka::consumer::{CommitMode, Consumer, StreamConsumer};
+use rdkafka::error::KafkaError;
 use rdkafka::producer::FutureProducer;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
@@ -35,7 +36,15 @@ pub(crate) async fn consume(
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
     let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
     loop {
-        let record = consumer.recv().await?;
+        let record = match consumer.recv().await {
+            Ok(record) => record,
+            Err(fatal @ KafkaError::MessageConsumptionFatal(_)) => return Err(fatal.into()),
+            // The client goes on by itself, for example with the next address of the cluster.
+            Err(error) => {
+                eprintln!("{error}");
+                continue;
+            }
+        };
         let disposition = match from_rdkafka(&record) {
             Ok(message) => stack.ready().await?.call(message).await.unwrap_or(Disposition::ABANDON),
             Err(unreadable) => unreadable.into(),

@@ -25,8 +25,8 @@ use tokio_rustls::TlsConnector;
 
 type Failure = Box<dyn Error>;
 
-/// Three idle timeouts of the node.
-const IDLE: Duration = Duration::from_secs(6);
+/// Longer than the idle timeout of the node.
+const IDLE: Duration = Duration::from_secs(12);
 const LONG: Duration = Duration::from_secs(20);
 
 struct Node {

@@ -6,7 +6,7 @@ const [url, address, number, replies] = process.argv.slice(2);
 const { hostname: host, port, username, password } = new URL(url);
 const login = { username: decodeURIComponent(username), password: decodeURIComponent(password) };
 const connection = rhea.connect({ host, port, ...login, reconnect: false });
-setTimeout(() => { throw new Error("no reply"); }, 5000).unref();
+setTimeout(() => { throw new Error("no reply"); }, 30_000).unref();
 // A queue of this caller, or else an address of the broker that ends with the connection.
 const receiver = connection.open_receiver({ source: replies ?? { dynamic: true } });
 const received = on(receiver, "message");
@@ -25,7 +25,7 @@ sender.send({
   correlation_id: call,
   // The path of the queue: its address without the prefix of RabbitMQ 3.
   reply_to: receiver.source.address.replace(/^\/amq\/queue\//, ""),
-  application_properties: { "x-timeout-ms": 5000 },
+  application_properties: { "x-timeout-ms": 30_000 },
 });
 await once(sender, "settled");
 if (!accepted) throw new Error("the request is not accepted");

@@ -8,7 +8,7 @@ from proton.utils import BlockingConnection
 url, address, number, *replies = sys.argv[1:]
 # By default the client sends no password to a broker that permits ANONYMOUS.
 mechanism = "PLAIN" if "@" in url else "ANONYMOUS"
-connection = BlockingConnection(url, timeout=5, allowed_mechs=mechanism, allow_insecure_mechs=True)
+connection = BlockingConnection(url, timeout=30, allowed_mechs=mechanism, allow_insecure_mechs=True)
 # A queue of this caller, or else an address of the broker that ends with the connection.
 receiver = connection.create_receiver(replies[0] if replies else None, dynamic=not replies)
 call = str(uuid.uuid4())
@@ -22,7 +22,7 @@ request = Message(
     correlation_id=call,
     # The path of the queue: its address without the prefix of RabbitMQ 3.
     reply_to=receiver.remote_source.address.removeprefix("/amq/queue/"),
-    properties={"x-timeout-ms": 5000},
+    properties={"x-timeout-ms": 30_000},
 )
 if connection.create_sender(address).send(request).remote_state != Delivery.ACCEPTED:
     sys.exit("the request is not accepted")

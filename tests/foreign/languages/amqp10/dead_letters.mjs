@@ -8,7 +8,7 @@ const connection = rhea.connect({ host, port, ...login, reconnect: false });
 // By default rhea requests 1,000 messages, and accepts each one as it arrives.
 const receiver = connection.open_receiver({ source: address, credit_window: 0, autoaccept: false });
 for (let left = Number(count); left > 0; left -= 1) {
-  const received = once(receiver, "message", { signal: AbortSignal.timeout(5000) });
+  const received = once(receiver, "message", { signal: AbortSignal.timeout(30_000) });
   receiver.add_credit(1);
   const [{ message: letter, delivery }] = await received;
   const { DeadLetterReason, DeadLetterErrorDescription } = letter.application_properties ?? {};

@@ -6,7 +6,7 @@ const [url, address, order] = process.argv.slice(2);
 const { hostname: host, port, username, password } = new URL(url);
 const login = { username: decodeURIComponent(username), password: decodeURIComponent(password) };
 const connection = rhea.connect({ host, port, ...login, reconnect: false });
-setTimeout(() => { throw new Error("no outcome"); }, 5000).unref();
+setTimeout(() => { throw new Error("no outcome"); }, 30_000).unref();
 const sender = connection.open_sender(address);
 await once(sender, "sendable");
 let accepted = false;

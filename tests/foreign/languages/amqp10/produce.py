@@ -7,7 +7,7 @@ from proton.utils import BlockingConnection
 url, address, order = sys.argv[1:]
 # By default the client sends no password to a broker that permits ANONYMOUS.
 mechanism = "PLAIN" if "@" in url else "ANONYMOUS"
-connection = BlockingConnection(url, timeout=5, allowed_mechs=mechanism, allow_insecure_mechs=True)
+connection = BlockingConnection(url, timeout=30, allowed_mechs=mechanism, allow_insecure_mechs=True)
 message = Message(
     order.encode(),
     inferred=True,

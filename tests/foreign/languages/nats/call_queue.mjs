@@ -5,7 +5,7 @@ const [url, queue, number] = process.argv.slice(2);
 const client = await connect({ servers: url });
 const call = randomUUID();
 const inbox = createInbox();
-const replies = client.subscribe(inbox, { max: 1, timeout: 5000 });
+const replies = client.subscribe(inbox, { max: 1, timeout: 30_000 });
 const properties = headers();
 properties.set("Sb-Subject", "half");
 properties.set("Sb-Reply-To", inbox);

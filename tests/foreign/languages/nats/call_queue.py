@@ -14,7 +14,7 @@ async def main(url, queue, number):
     headers = {"Sb-Subject": "half", "Sb-Reply-To": inbox, "Sb-Correlation-Id": call}
     # The stream has stored the request when this returns.
     await client.jetstream().publish(f"consign.{queue}.m", number.encode(), headers=headers)
-    reply = await replies.next_msg(timeout=5)
+    reply = await replies.next_msg(timeout=30)
     assert reply.headers["Sb-Correlation-Id"] == call
     fault = reply.headers.get("Nats-Service-Error")
     print(f"fault {fault}" if fault else f"reply {json.loads(reply.data)}")

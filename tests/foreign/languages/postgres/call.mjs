@@ -12,10 +12,10 @@ const properties = {
   subject: "half",
   content_type: "application/json",
   reply_to: replies,
-  time_to_live_ms: 5000,
+  time_to_live_ms: 30_000,
 };
 const { call } = await row("SELECT client_send($1, $2, $3) AS call", [queue, Buffer.from(number), properties]);
-const deadline = Date.now() + 5000;
+const deadline = Date.now() + 30_000;
 let reply;
 for (;;) {
   if (Date.now() > deadline) throw new Error("no reply in time");

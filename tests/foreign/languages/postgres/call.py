@@ -12,12 +12,12 @@ with psycopg.connect(url, autocommit=True) as database:
         "subject": "half",
         "content_type": "application/json",
         "reply_to": replies,
-        "time_to_live_ms": 5000,
+        "time_to_live_ms": 30_000,
     }
     call = "SELECT client_send(%s, %s, %s)"
     [call] = database.execute(call, [queue, number.encode(), json.dumps(properties)]).fetchone()
     receive = "SELECT id, lock, properties, body FROM client_receive(%s)"
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     # A notification has arrived, or a second has passed.
     while not (reply := database.execute(receive, [replies]).fetchone()):
         if time.monotonic() > deadline:

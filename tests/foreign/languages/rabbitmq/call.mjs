@@ -6,7 +6,7 @@ const connection = await amqp.connect(url);
 const channel = await connection.createChannel();
 const call = randomUUID();
 const replied = new Promise((resolve, reject) => {
-  setTimeout(reject, 5000, new Error("no reply")).unref();
+  setTimeout(reject, 30_000, new Error("no reply")).unref();
   channel.on("return", () => reject(new Error(`there is no queue ${queue}`)));
   // RabbitMQ passes replies straight to this channel. There is no queue to delete.
   channel.consume("amq.rabbitmq.reply-to", (reply) => {
@@ -18,7 +18,7 @@ channel.sendToQueue(queue, Buffer.from(number), {
   contentType: "application/json",
   correlationId: call,
   replyTo: "amq.rabbitmq.reply-to",
-  expiration: 5000,
+  expiration: 30_000,
   mandatory: true,
 });
 const reply = await replied;

@@ -30,9 +30,9 @@ request = pika.BasicProperties(
     content_type="application/json",
     correlation_id=call,
     reply_to="amq.rabbitmq.reply-to",
-    expiration="5000",
+    expiration="30000",
 )
 channel.basic_publish("", queue, number, request, mandatory=True)
-connection.call_later(5, lambda: sys.exit("no reply"))
+connection.call_later(30, lambda: sys.exit("no reply"))
 channel.start_consuming()
 connection.close()

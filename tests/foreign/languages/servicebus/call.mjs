@@ -14,9 +14,9 @@ await client.createSender(queue).sendMessages({
   messageId: call,
   replyTo: replies,
   replyToSessionId: call,
-  timeToLive: 5000,
+  timeToLive: 30_000,
 });
-const [reply] = await receiver.receiveMessages(1, { maxWaitTimeInMs: 5000 });
+const [reply] = await receiver.receiveMessages(1, { maxWaitTimeInMs: 30_000 });
 if (!reply) throw new Error("no reply");
 const fault = reply.applicationProperties?.["x-fault"];
 // The client reads a body that is JSON.

@@ -18,10 +18,10 @@ with ServiceBusClient.from_connection_string(url) as client:
             message_id=call,
             reply_to=replies,
             reply_to_session_id=call,
-            time_to_live=timedelta(seconds=5),
+            time_to_live=timedelta(seconds=30),
         )
         sender.send_messages(request)
-        received = receiver.receive_messages(max_wait_time=5)
+        received = receiver.receive_messages(max_wait_time=30)
         if not received:
             sys.exit("no reply")
         fault = (received[0].application_properties or {}).get(b"x-fault")

@@ -5,6 +5,10 @@ use std::time::Duration;
 use consign::administration::QueueSettings;
 use consign::message::EntityPath;
 use consign::transport::{ReceiveMode, Transport};
+use consign_outbox_postgres::{
+    Outbox, Relay,
+    tokio_postgres::{Config, NoTls},
+};
 use tokio::time::timeout;
 use tower::BoxError;
 
@@ -27,6 +31,7 @@ pub(crate) const CASES: &[Case<Environment>] = &[
     Case { name: "NATS, requests of core NATS: JavaScript", run: |env| Box::pin(on_core_nats(env, "mjs")) },
     Case { name: "PostgreSQL: Python", run: |env| Box::pin(on_postgres(env, "py")) },
     Case { name: "PostgreSQL: JavaScript", run: |env| Box::pin(on_postgres(env, "mjs")) },
+    Case { name: "outbox, PostgreSQL: Python", run: |env| Box::pin(on_outbox(env)) },
     Case { name: "Azure Service Bus: Python", run: |env| Box::pin(on_service_bus(env, "py")) },
     Case { name: "Azure Service Bus: JavaScript", run: |env| Box::pin(on_service_bus(env, "mjs")) },
     Case { name: "AMQP 1.0, RabbitMQ: Python", run: |env| Box::pin(amqp10::on_rabbitmq(env, "py")) },
@@ -85,6 +90,31 @@ async fn on_postgres(env: &Environment, language: &str) -> Result<(), BoxError> 
         env.postgres.create_queue(queue, QueueSettings::default()).await?;
     }
     scripts(env, &env.postgres, &env.postgres_url, "postgres", language, ["call", &requests, &orders]).await
+}
+
+/// The script adds to the outbox, and a relay sends to the embedded broker.
+async fn on_outbox(env: &Environment) -> Result<(), BoxError> {
+    let orders = unique();
+    env.broker.declare_queue(&orders, QueueSettings::default())?;
+    let config: Config = env.postgres_url.parse()?;
+    let (client, connection) = config.connect(NoTls).await?;
+    tokio::spawn(connection);
+    let outbox = Outbox::default();
+    outbox.create_table(&client).await?;
+    let receiver = Transport::receiver(&env.broker, &EntityPath::new(&orders)?, ReceiveMode::PeekLock).await?;
+    let (consumer, mut received) = consume(receiver)?;
+    // A notification, and not the poll, wakes the relay.
+    let relay = Relay::new(outbox, config, NoTls, env.broker.clone()).poll_interval(2 * LONG);
+    let relay = tokio::spawn(relay.run_until(std::future::pending()));
+    let produced = async {
+        env.run("outbox/produce.py", &[&env.postgres_url, &orders, GOOD]).await?;
+        let order = timeout(LONG, received.recv()).await?;
+        same("the order", order, Some((Order { id: 7, total: 12.5 }, Some("north".to_owned()))))
+    };
+    let outcome = produced.await;
+    relay.abort();
+    consumer.abort();
+    outcome
 }
 
 async fn on_service_bus(env: &Environment, language: &str) -> Result<(), BoxError> {

@@ -7,7 +7,7 @@ use tower::BoxError;
 use crate::environment::Environment;
 
 const PAGE: &str = include_str!("../../../../docs/other-languages.md");
-const FOLDERS: [&str; 5] = ["rabbitmq", "nats", "postgres", "servicebus", "amqp10"];
+const FOLDERS: [&str; 6] = ["rabbitmq", "nats", "postgres", "outbox", "servicebus", "amqp10"];
 
 /// The page has each script of the folders whole, below a line with its name.
 #[expect(clippy::unused_async, reason = "a case is a future")]

@@ -37,6 +37,11 @@ pub(crate) async fn fill(folder: &Path) -> Result<(), Failure> {
     let queue = broker.create_queue("invoices", QueueSettings::default())?;
     bury(&queue, (0..1_000).map(|number| ("HandlerFailed", "not stored".to_owned(), json(number)))).await?;
     broker.close().await?;
+
+    let broker = Broker::open(folder.join("undone"))?;
+    removed(&broker).await?;
+    payments(&broker, "payments").await?;
+    broker.close().await?;
     Ok(())
 }
 
@@ -115,19 +120,9 @@ async fn hostile(broker: &Broker) -> Result<(), Failure> {
 
 async fn others(broker: &Broker) -> Result<(), Failure> {
     for name in ["payments", "refunds"] {
-        let queue = broker.create_queue(name, QueueSettings::default())?;
-        let trail = "json;exact;Type;1:11;order;u32;text,msgpack;fallback;Syntax;0";
-        let letters = (0..3).map(|number| {
-            let text = format!("json: the value is not of the expected type in payment {number}");
-            let message = Message::builder().content_type("application/json").subject("payment");
-            let message = message.build(format!("{{\"order\":\"{number}\",\"amount\":12.50}}"));
-            ("DeserializationFailed", text, message.unwrap_or_else(|_| Message::new("")))
-        });
-        bury_with_trail(&queue, trail, letters).await?;
+        payments(broker, name).await?;
     }
-    let removed = broker.create_queue("removed", QueueSettings::default())?;
-    bury(&removed, (0..20).map(|number| ("HandlerFailed", "no stock".to_owned(), json(number)))).await?;
-    send(&removed, (0..20).map(json)).await?;
+    removed(broker).await?;
 
     let sessions = broker.create_queue("carts", QueueSettings::default().requires_session(true))?;
     for number in 0..6 {
@@ -146,6 +141,26 @@ async fn others(broker: &Broker) -> Result<(), Failure> {
     }
     broker.create_queue("live", QueueSettings::default())?;
     Ok(())
+}
+
+/// 3 dead letters with a trail.
+async fn payments(broker: &Broker, name: &str) -> Result<(), Failure> {
+    let queue = broker.create_queue(name, QueueSettings::default())?;
+    let trail = "json;exact;Type;1:11;order;u32;text,msgpack;fallback;Syntax;0";
+    let letters = (0..3).map(|number| {
+        let text = format!("json: the value is not of the expected type in payment {number}");
+        let message = Message::builder().content_type("application/json").subject("payment");
+        let message = message.build(format!("{{\"order\":\"{number}\",\"amount\":12.50}}"));
+        ("DeserializationFailed", text, message.unwrap_or_else(|_| Message::new("")))
+    });
+    bury_with_trail(&queue, trail, letters).await
+}
+
+/// 20 dead letters, and 20 messages.
+async fn removed(broker: &Broker) -> Result<(), Failure> {
+    let queue = broker.create_queue("removed", QueueSettings::default())?;
+    bury(&queue, (0..20).map(|number| ("HandlerFailed", "no stock".to_owned(), json(number)))).await?;
+    send(&queue, (0..20).map(json)).await
 }
 
 async fn bury_with_trail(

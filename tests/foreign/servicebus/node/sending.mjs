@@ -1,6 +1,6 @@
 // Messages that are sent, and what arrives.
 
-import { DELETE, SHORT, bodies, drain, later, nothing, numbers, one, pause, queue, refused, same, scenario, several } from "./support.mjs";
+import { DELETE, LONG, SHORT, bodies, drain, later, nothing, numbers, one, pause, queue, refused, same, scenario, several } from "./support.mjs";
 
 scenario("send_one", [queue()], async (s) => {
   await s.send("1");
@@ -9,7 +9,7 @@ scenario("send_one", [queue()], async (s) => {
 
 scenario("send_list", [queue()], async (s) => {
   await s.sender().sendMessages(numbers(20).map((body) => ({ body })));
-  same("the bodies", bodies(await drain(s.receiver())), numbers(20));
+  same("the bodies", bodies(await drain(s.receiver(), 20)), numbers(20));
 });
 
 scenario("send_batch", [queue()], async (s) => {
@@ -19,7 +19,7 @@ scenario("send_batch", [queue()], async (s) => {
     same("it fits", batch.tryAddMessage({ body, messageId: `id ${body}` }), true);
   }
   await sender.sendMessages(batch);
-  const received = await drain(s.receiver());
+  const received = await drain(s.receiver(), 30);
   same("the bodies", bodies(received), numbers(30));
   same("the ids", received.map(({ messageId }) => messageId), numbers(30).map((body) => `id ${body}`));
 });
@@ -113,7 +113,7 @@ scenario("system_properties", [queue()], async (s) => {
 
 scenario("ids_of_each_type", [queue()], async (s) => {
   await s.send({ body: "1", messageId: 7, correlationId: 8 }, { body: "2", messageId: Buffer.from("0123456789abcdef") });
-  const [first, second] = await drain(s.receiver());
+  const [first, second] = await drain(s.receiver(), 2);
   same("the numbers", [Number(first.messageId), Number(first.correlationId)], [7, 8]);
   same("the bytes", Buffer.from(second.messageId).toString(), "0123456789abcdef");
 });
@@ -143,7 +143,7 @@ scenario("what_the_server_adds", [queue()], async (s) => {
 
 scenario("message_without_an_id_gets_one", [queue()], async (s) => {
   await s.send("1", "2");
-  const ids = (await drain(s.receiver())).map(({ messageId }) => messageId);
+  const ids = (await drain(s.receiver(), 2)).map(({ messageId }) => messageId);
   same("the ids", [new Set(ids).size, ids.every(Boolean)], [2, true]);
 });
 
@@ -159,17 +159,18 @@ scenario("received_message_is_sent_again", [queue()], async (s) => {
 
 scenario("duplicates_are_dropped", [queue({ RequiresDuplicateDetection: true, DuplicateDetectionHistoryTimeWindow: "PT1M" })], async (s) => {
   await s.send({ body: "1", messageId: "same" }, { body: "2", messageId: "same" }, { body: "3", messageId: "other" });
-  same("the bodies", bodies(await drain(s.receiver())), ["1", "3"]);
+  same("the bodies", bodies(await drain(s.receiver(), 2)), ["1", "3"]);
 });
 
 scenario("schedule_and_receive", [queue()], async (s) => {
   const receiver = s.receiver();
-  const at = later(6_000);
+  // Far enough for a busy machine to see it scheduled.
+  const at = later(20_000);
   const [number] = await s.sender().scheduleMessages({ body: "later" }, at);
   await nothing(receiver);
   const [peeked] = await receiver.peekMessages(1);
   same("the peeked", [peeked.state, peeked.sequenceNumber.toString()], ["scheduled", number.toString()]);
-  const message = await one(receiver);
+  const message = await one(receiver, LONG);
   same("the body", message.body, "later");
   same("it was not early", Date.now() >= at, true);
 });
@@ -177,21 +178,21 @@ scenario("schedule_and_receive", [queue()], async (s) => {
 scenario("schedule_several", [queue()], async (s) => {
   const scheduled = await s.sender().scheduleMessages(numbers(5).map((body) => ({ body })), later(2_000));
   same("the numbers", new Set(scheduled.map(String)).size, 5);
-  same("the bodies", bodies(await drain(s.receiver())).sort(), numbers(5));
+  same("the bodies", bodies(await drain(s.receiver(), 5)).sort(), numbers(5));
 });
 
 scenario("schedule_by_property", [queue()], async (s) => {
-  const at = later(6_000);
+  const at = later(20_000);
   await s.send({ body: "later", scheduledEnqueueTimeUtc: at });
   const receiver = s.receiver();
   same("the early", bodies(await receiver.receiveMessages(1, SHORT)), []);
-  const message = await one(receiver);
+  const message = await one(receiver, LONG);
   same("the time", message.scheduledEnqueueTimeUtc, at);
 });
 
 scenario("cancel_scheduled", [queue()], async (s) => {
   const sender = s.sender();
-  const scheduled = await sender.scheduleMessages(numbers(3).map((body) => ({ body })), later(3_000));
+  const scheduled = await sender.scheduleMessages(numbers(3).map((body) => ({ body })), later(8_000));
   await sender.cancelScheduledMessages(scheduled[1]);
   const receiver = s.receiver();
   same("the rest", bodies(await several(receiver, 2)), ["0", "2"]);

@@ -9,7 +9,7 @@ scenario("named_session", sessions(), async (s) => {
   await s.send(...inSession("a", "1", "2"), ...inSession("b", "3"));
   const receiver = await s.shared.acceptSession(s.name, "a");
   same("the session", receiver.sessionId, "a");
-  const messages = await drain(receiver);
+  const messages = await drain(receiver, 2);
   same("the messages", messages.map(({ body, sessionId }) => [body, sessionId]), [["1", "a"], ["2", "a"]]);
   await receiver.close();
 });
@@ -76,11 +76,11 @@ scenario("session_lock_is_lost", sessions({ LockDuration: "PT5S" }), async (s) =
   same("the bodies", bodies(await drain(await s.client().acceptSession(s.name, "a"))), ["1"]);
 });
 
-scenario("automatic_renewal_of_a_session", sessions({ LockDuration: "PT5S" }), async (s) => {
+scenario("automatic_renewal_of_a_session", sessions({ LockDuration: "PT15S" }), async (s) => {
   await s.send(...inSession("a", "1"));
   const receiver = await s.shared.acceptSession(s.name, "a", { maxAutoLockRenewalDurationInMs: 60_000 });
   const message = await one(receiver);
-  await pause(8_000);
+  await pause(20_000);
   await receiver.completeMessage(message);
 });
 
@@ -148,7 +148,7 @@ scenario("peek_in_a_session", sessions(), async (s) => {
 
 scenario("schedule_in_a_session", sessions(), async (s) => {
   await s.sender().scheduleMessages(inSession("a", "1", "2"), later(2_000));
-  same("the bodies", bodies(await drain(await s.shared.acceptSession(s.name, "a"))), ["1", "2"]);
+  same("the bodies", bodies(await drain(await s.shared.acceptSession(s.name, "a"), 2)), ["1", "2"]);
 });
 
 scenario("receive_and_delete_in_a_session", sessions(), async (s) => {

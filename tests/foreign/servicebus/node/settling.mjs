@@ -179,7 +179,7 @@ scenario("renewal_of_a_lost_lock", [queue({ LockDuration: "PT5S" })], async (s) 
   await refused("MessageLockLost", () => receiver.renewMessageLock(message));
 });
 
-scenario("automatic_renewal", [queue({ LockDuration: "PT5S" })], async (s) => {
+scenario("automatic_renewal", [queue({ LockDuration: "PT15S" })], async (s) => {
   await s.send("1");
   let completed = false;
   const receiver = s.receiver({ maxAutoLockRenewalDurationInMs: 60_000 });
@@ -187,7 +187,7 @@ scenario("automatic_renewal", [queue({ LockDuration: "PT5S" })], async (s) => {
   const subscription = receiver.subscribe(
     {
       processMessage: async (message) => {
-        await pause(8_000);
+        await pause(20_000);
         await receiver.completeMessage(message);
         completed = true;
       },

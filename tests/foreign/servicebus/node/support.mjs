@@ -10,6 +10,8 @@ export const { ServiceBusClient, delay } = require("@azure/service-bus");
 // How long a receiver waits for what is there, and for what is not.
 export const WAIT = { maxWaitTimeInMs: 10_000 };
 export const SHORT = { maxWaitTimeInMs: 1_000 };
+// For what is there only after 20 s.
+export const LONG = { maxWaitTimeInMs: 30_000 };
 export const DELETE = { receiveMode: "receiveAndDelete" };
 export const DEAD = { subQueueType: "deadLetter" };
 
@@ -71,7 +73,7 @@ export class Context {
   }
 
   clientOf(connection, options = {}) {
-    const client = new ServiceBusClient(connection, { retryOptions: { maxRetries: 0, timeoutInMs: 15_000 }, ...options });
+    const client = new ServiceBusClient(connection, { retryOptions: { maxRetries: 0, timeoutInMs: 60_000 }, ...options });
     this.clients.push(client);
     return client;
   }
@@ -124,11 +126,15 @@ export async function nothing(receiver) {
   same("the messages", bodies(await receiver.receiveMessages(1, SHORT)), []);
 }
 
-// Completes what there is, and returns it.
-export async function drain(receiver) {
+// Completes a number of messages, and the others that are there. Returns them.
+//
+// A client that has credit left drains its link. If that takes more than 200 ms it closes the link, which releases the messages.
+// So it asks for as many as are expected.
+export async function drain(receiver, count = 1) {
   const taken = [];
-  for (let options = WAIT; ; options = SHORT) {
-    const messages = await receiver.receiveMessages(50, options);
+  for (;;) {
+    const left = count - taken.length;
+    const messages = await (left > 0 ? receiver.receiveMessages(left, WAIT) : receiver.receiveMessages(50, SHORT));
     if (messages.length === 0) {
       return taken;
     }

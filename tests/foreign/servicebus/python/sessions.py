@@ -197,14 +197,14 @@ async def peek_in_a_session(s):
 async def schedule_in_a_session(s):
     async with s.sender() as sender:
         await sender.schedule_messages(in_session("a", "1", "2"), utc_now() + seconds(2))
-    same("the bodies", bodies(await s.drain(session_id="a")), ["1", "2"])
+    same("the bodies", bodies(await s.drain(count=2, session_id="a")), ["1", "2"])
 
 
 @scenario(queue(**SESSIONS))
 async def batch_in_a_session(s):
     async with s.sender() as sender:
         await sender.send_messages(in_session("a", *map(str, range(10))))
-    same("the bodies", bodies(await s.drain(session_id="a")), [str(i) for i in range(10)])
+    same("the bodies", bodies(await s.drain(count=10, session_id="a")), [str(i) for i in range(10)])
 
 
 @scenario(queue(**SESSIONS))

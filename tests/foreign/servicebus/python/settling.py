@@ -170,7 +170,7 @@ async def dead_letter_of_several(s):
     async with s.receiver() as receiver:
         for message in await several(receiver, 5):
             await receiver.dead_letter_message(message, reason=body(message))
-    dead = await s.drain(sub_queue=DEAD_LETTER)
+    dead = await s.drain(count=5, sub_queue=DEAD_LETTER)
     same("the reasons", [message.dead_letter_reason for message in dead], [str(i) for i in range(5)])
 
 

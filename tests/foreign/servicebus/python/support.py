@@ -92,18 +92,16 @@ class Context:
             async with client.get_subscription_receiver(self.name, name, **options) as receiver:
                 yield receiver
 
-    async def drain(self, queue=None, **options):
-        """Completes what a queue has, and returns it."""
+    async def drain(self, queue=None, count=1, **options):
+        """Completes what a queue has, of which a number is expected, and returns it."""
         async with self.receiver(queue, **options) as receiver:
-            return await take(receiver)
+            return await take(receiver, count)
 
 
-async def take(receiver):
-    """Completes what a receiver gets."""
+async def take(receiver, count=1):
+    """Completes what a receiver gets: a number of messages, and the others that are there."""
     taken = []
-    wait = WAIT
-    while messages := await receiver.receive_messages(max_message_count=50, max_wait_time=wait):
-        wait = SHORT
+    while messages := await receiver.receive_messages(max_message_count=50, max_wait_time=WAIT if len(taken) < count else SHORT):
         for message in messages:
             await receiver.complete_message(message)
         taken += messages

@@ -20,7 +20,7 @@ def with_properties(text, **properties):
 async def expect(s, subscription, *expected):
     """Completes what a subscription has."""
     async with s.subscription(subscription) as receiver:
-        same(f"the bodies of {subscription}", bodies(await take(receiver)), list(expected))
+        same(f"the bodies of {subscription}", bodies(await take(receiver, len(expected))), list(expected))
 
 
 @scenario(topic(subscription("a"), subscription("b")))
@@ -43,7 +43,7 @@ async def batch_to_a_topic(s):
 @scenario(topic(subscription("a")))
 async def schedule_to_a_topic(s):
     async with s.client() as client, client.get_topic_sender(s.name) as sender:
-        numbers = await sender.schedule_messages([ServiceBusMessage("1"), ServiceBusMessage("2")], utc_now() + seconds(3))
+        numbers = await sender.schedule_messages([ServiceBusMessage("1"), ServiceBusMessage("2")], utc_now() + seconds(8))
         await sender.cancel_scheduled_messages(numbers[0])
     await expect(s, "a", "2")
 

@@ -10,7 +10,7 @@ use consign_amqp::{codec, mapping, mapping::Direction, message::EncodedMessage};
 use fe2o3_amqp::types::messaging::message::{__private::Serializable, DecodeIntoMessage};
 use fe2o3_amqp::types::messaging::{Body as AmqpBody, Message as AmqpMessage, Modified, Outcome};
 use fe2o3_amqp::types::{definitions, primitives::Value};
-use fe2o3_amqp::{Connection, Receiver, Sender, Session, sasl_profile::SaslProfile};
+use fe2o3_amqp::{Connection, Receiver, Sender, Session, link::receiver::CreditMode, sasl_profile::SaslProfile};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 type Plain = AmqpMessage<AmqpBody<Value>>;
@@ -95,7 +95,9 @@ async fn main() -> Result<(), BoxError> {
     place(&sender, ("pen", 120)).await?;
     place(&sender, ("ink", 0)).await?;
     Sender::send(&mut *sender.lock().await, "not an order").await?;
-    consume(&mut Receiver::attach(&mut session, "receiver", "orders").await?, 3).await?;
+    // A lock runs while its message waits in the client: one message at a time.
+    let builder = Receiver::builder().name("receiver").source("orders").credit_mode(CreditMode::Auto(1));
+    consume(&mut builder.attach(&mut session).await?, 3).await?;
 
     let path = EntityPath::new("orders")?.dead_letter();
     let mut dead = broker.receiver(&path, ReceiveMode::PeekLock).await?;
