@@ -140,7 +140,8 @@ mod tests {
     fn the_document_has_all_pipelines() {
         let document = super::document().unwrap().into_value();
         assert_eq!(document["operations"].as_object().unwrap().len(), 3);
-        assert_eq!(document["channels"]["shipments"]["messages"]["order.shipped"]["x-aliases"][0], "OrderShipped");
+        let shipped = &document["channels"]["shipments"]["messages"]["order.shipped"];
+        assert_eq!(shipped["headers"]["required"][0], "x-message-version");
         assert_eq!(document["channels"]["shop_orders"]["address"], "shop/orders");
         let reply = &document["operations"]["receive.stock"]["reply"];
         assert_eq!(reply["channel"]["$ref"], "#/channels/stock.replies");

@@ -94,3 +94,31 @@ fn the_job_has_the_same_table_on_every_broker() {
         assert_eq!(table, in_memory, "{url}");
     }
 }
+
+fn multi_format(arguments: &[&str]) -> (Option<i32>, String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_multi_format")).args(arguments).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn the_job_tells_help_from_a_wrong_command_line() {
+    for arguments in [["--help"].as_slice(), &["memory:", "--help"]] {
+        assert_eq!(multi_format(arguments), (Some(0), String::new()), "{arguments:?}");
+    }
+    for (arguments, named) in
+        [(["--messages", "5"].as_slice(), "a URL is expected"), (&["memory:", "--store", "a"], "`--store`: ")]
+    {
+        let (code, text) = multi_format(arguments);
+        assert!(code == Some(2) && text.contains(named), "{arguments:?}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_without_its_input_leaves_no_queue() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("store").display());
+    let (code, text) = multi_format(&[&url, "--input", "/missing"]);
+    assert!(code == Some(1) && text.contains("/missing"), "{text}");
+    let transport = consign_by_url::transports().connect(&url).await.unwrap();
+    assert_eq!(transport.list().await.unwrap(), []);
+}

@@ -18,7 +18,7 @@ use consign::{
     supervisor::Supervisor,
 };
 use serde::{Deserialize, Serialize};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{net::TcpListener, sync::oneshot, time::timeout};
 use tower::BoxError;
 
 #[derive(Serialize, Deserialize)]
@@ -56,7 +56,7 @@ fn service(queue: Queue) -> Result<(axum::Router, Supervisor), BoxError> {
     let orders = Publisher::builder(Codecs::json()).build(queue.sender()?);
 
     let router = Router::new(Codecs::json()).route("order.placed", placed).build()?;
-    // Kubernetes grants 30 s by default: 20 s for the handlers, 5 s more for the settlements, and the rest for HTTP.
+    // Kubernetes grants 30 s by default: 20 s for the handlers, 5 s more for the settlements, and 3 s for HTTP.
     let consumer = move || Consumer::new(queue.receiver(), router.clone()).drain_timeout(Duration::from_secs(20));
     // The supervisor calls the closure again if the consumer fails.
     let supervisor = Supervisor::new().drain_timeout(Duration::from_secs(25)).consumer("orders", consumer);
@@ -71,6 +71,8 @@ fn service(queue: Queue) -> Result<(axum::Router, Supervisor), BoxError> {
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
+    // Prints the log lines of the consumer and the supervisor.
+    tracing_subscriber::fmt().init();
     let broker = Broker::open("orders.store")?;
     // Creates the queue at the first start, and checks its settings at the next ones.
     let (routes, supervisor) = service(broker.declare_queue("orders", QueueSettings::default())?)?;
@@ -83,7 +85,10 @@ async fn main() -> Result<(), BoxError> {
     // Returns after SIGTERM or Ctrl-C, when the handlers have ended.
     supervisor.run_until_signal().await?;
     drop(stop);
-    http.await??;
+    // Requests that end in time are answered. One whose client does not send the rest is cut off.
+    if let Ok(ended) = timeout(Duration::from_secs(3), http).await {
+        ended??;
+    }
     broker.close().await?;
     Ok(())
 }

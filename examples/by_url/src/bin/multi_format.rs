@@ -29,14 +29,13 @@ mod run;
 #[allow(dead_code, reason = "the store on a disk is that of the other program")]
 mod store;
 
-use std::{collections::BTreeMap, process::ExitCode, sync::Arc};
+use std::{collections::BTreeMap, fmt::Display, process::ExitCode, sync::Arc};
 
 use consign::{
     administration::{Administration, QueueSettings},
     message::EntityPath,
     transport::{DynReceiver, DynSender, DynTransport, ReceiveMode, Transport},
 };
-use tower::BoxError;
 
 use crate::{failure::Failure, ledger::Ledger, options::Options, plan::Plan, report::Report};
 
@@ -68,22 +67,27 @@ impl place::Place for Queue {
     }
 }
 
-async fn job(url: &str, options: Options) -> Result<Report, BoxError> {
+async fn job(url: &str, options: Options) -> Result<Report, Failure> {
+    // What cannot be read fails before a queue is there.
+    let codecs = handlers::codecs()?;
+    let events = events::load(options.input.as_deref(), &codecs)?;
+    let ledger = Arc::new(Ledger::new(Plan::new(events, options.messages, options.seed), false));
     let transport = consign_by_url::transports().connect(url).await?;
     let path = EntityPath::new(&format!("webhooks-{:08x}", fastrand::u32(..)))?;
     transport.declare(&path, &QueueSettings::default().into()).await?;
-    let run = async {
-        let codecs = handlers::codecs()?;
-        let events = events::load(options.input.as_deref(), &codecs)?;
-        let ledger = Arc::new(Ledger::new(Plan::new(events, options.messages, options.seed), false));
-        let interrupt = async {
-            if tokio::signal::ctrl_c().await.is_err() {
-                std::future::pending::<()>().await;
-            }
-        };
-        run::run(Queue { transport, path }, BTreeMap::new(), ledger, codecs, 2, interrupt).await
+    let interrupt = async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
     };
-    run.await.map_err(|failure: Failure| failure.to_string().into())
+    let queue = Queue { transport: transport.clone(), path: path.clone() };
+    let report = run::run(queue, BTreeMap::new(), ledger, codecs, 2, interrupt).await;
+    if report.is_err()
+        && let Err(error) = transport.delete(&path).await
+    {
+        eprintln!("multi_format: the queue {path} is left on the broker: {error}");
+    }
+    report
 }
 
 const HELP: &str = "\
@@ -96,18 +100,21 @@ The options are those of the example multi_format, without --store:
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    let url = arguments.next().filter(|url| url.contains(':'));
+    let mut arguments = std::env::args().skip(1).peekable();
+    let url = arguments.next_if(|url| url.contains(':'));
+    let wrong = |text: &dyn Display| {
+        eprintln!("multi_format: {text}");
+        ExitCode::from(2)
+    };
     let (url, options) = match (url, Options::parse(arguments)) {
-        (Some(url), Ok(Some(options))) if options.store.is_none() => (url, options),
-        (_, Ok(_)) => {
+        (_, Ok(None)) => {
             println!("{HELP}\n{}", options::HELP);
-            return ExitCode::from(2);
+            return ExitCode::SUCCESS;
         }
-        (_, Err(failure)) => {
-            eprintln!("multi_format: {failure}");
-            return ExitCode::from(2);
-        }
+        (_, Err(failure)) => return wrong(&failure),
+        (None, Ok(_)) => return wrong(&"a URL is expected first; --help lists them"),
+        (_, Ok(Some(options))) if options.store.is_some() => return wrong(&"`--store`: use the URL file:PATH instead"),
+        (Some(url), Ok(Some(options))) => (url, options),
     };
     let is_json = options.json;
     match job(&url, options).await {
