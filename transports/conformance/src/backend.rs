@@ -9,7 +9,7 @@ use consign::{
     },
 };
 
-use crate::{NoCall, Timing};
+use crate::{Failure, NoCall, Timing};
 
 /// A boxed future that borrows.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -33,6 +33,14 @@ pub trait Backend: Send + Sync + 'static {
     /// Returns how the suite waits for this broker.
     fn timing(&self) -> Timing {
         Timing::default()
+    }
+
+    /// Returns whether a failure is a known defect of the broker itself, so that it shows nothing about the transport. The case
+    /// is run again then, with new entities, up to twice, and [`CaseReport::outages`](crate::CaseReport::outages) has the
+    /// failures. The default is `false`.
+    fn is_outage(&self, failure: &Failure) -> bool {
+        let _ = failure;
+        false
     }
 
     /// Returns the broker's UTC, exact to [`Timing::margin`]. The default is that of this machine, which does not follow tokio's

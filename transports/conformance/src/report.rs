@@ -119,11 +119,14 @@ pub struct CaseReport {
     pub level: Level,
     /// The outcome.
     pub outcome: Outcome,
+    /// The failures of the broker itself after which the case was run again: see
+    /// [`Backend::is_outage`](crate::Backend::is_outage).
+    pub outages: Vec<Failure>,
 }
 
 impl CaseReport {
-    pub(crate) fn new(case: &Case, level: Level, outcome: Outcome) -> Self {
-        Self { name: case.name(), rules: case.rules(), capability: case.capability(), level, outcome }
+    pub(crate) fn new(case: &Case, level: Level, outcome: Outcome, outages: Vec<Failure>) -> Self {
+        Self { name: case.name(), rules: case.rules(), capability: case.capability(), level, outcome, outages }
     }
 }
 
@@ -233,6 +236,7 @@ impl Report {
                 "level": case.level.as_str(),
                 "outcome": case.outcome.word(),
                 "why": case.outcome.why(),
+                "outages": case.outages.iter().map(Failure::why).collect::<Vec<_>>(),
             })
         });
         let tally = self.tally(None);
@@ -248,7 +252,7 @@ impl Report {
     }
 }
 
-/// One line, and one more for each case that failed and each complaint.
+/// One line, and one more for each case that failed, each failure of the broker itself, and each complaint.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Tally { good, run, not_run } = self.tally(None);
@@ -259,6 +263,10 @@ impl fmt::Display for Report {
         self.failed().try_for_each(|case| {
             let why = case.outcome.why().unwrap_or_default();
             write!(f, "\n{} {}: {}: {why}", case.capability.id(), case.name, case.outcome.word())
+        })?;
+        self.cases.iter().try_for_each(|case| {
+            let of_case = |outage| write!(f, "\n{} {}: the broker failed: {outage}", case.capability.id(), case.name);
+            case.outages.iter().try_for_each(of_case)
         })?;
         self.complaints().iter().try_for_each(|complaint| write!(f, "\n{complaint}"))
     }

@@ -38,6 +38,9 @@ pub struct Suite {
 /// For how long a case may keep the runtime busy, unless the suite sets another limit.
 const BUSY_LIMIT: Duration = Duration::from_secs(60);
 
+/// How often a case is run again after a failure of the broker itself.
+const MOST_OUTAGES: usize = 2;
+
 impl Suite {
     /// Creates a suite of all cases, one after the other, in their order.
     #[must_use]
@@ -104,8 +107,17 @@ impl Suite {
         let numbered = self.cases.iter().enumerate();
         let run = &run;
         let running = stream::iter(numbered.map(|(index, case)| async move {
-            let outcome = self.run_case(backend, case, format!("c{run}-{index}")).await;
-            CaseReport::new(case, backend.transport().capabilities().level(case.capability()), outcome)
+            let level = backend.transport().capabilities().level(case.capability());
+            let mut outages = Vec::new();
+            loop {
+                let prefix = format!("c{run}-{index}-{}", outages.len());
+                match self.run_case(backend, case, prefix).await {
+                    Outcome::Failed(failure) if outages.len() < MOST_OUTAGES && backend.is_outage(&failure) => {
+                        outages.push(failure);
+                    }
+                    outcome => return CaseReport::new(case, level, outcome, outages),
+                }
+            }
         }));
         let mut cases: Vec<CaseReport> = running.buffer_unordered(self.at_once).collect().await;
         cases.sort_by_key(|case| (case.capability, case.name));
@@ -264,7 +276,14 @@ mod tests {
     }
 
     fn report(level: Level, outcomes: Vec<Outcome>, not_tested: &'static [(Capability, &'static str)]) -> Report {
-        let case = |outcome| CaseReport { name: "a", rules: Vec::new(), capability: CALL, level, outcome };
+        let case = |outcome| CaseReport {
+            name: "a",
+            rules: Vec::new(),
+            capability: CALL,
+            level,
+            outcome,
+            outages: Vec::new(),
+        };
         Report {
             transport: "one",
             capabilities: consign::transport::Capabilities::none().with_each(Capability::ALL, level),

@@ -242,7 +242,8 @@ mod tests {
                 _ => vec![Outcome::Passed],
             };
             let level = capabilities.level(capability);
-            let case = |outcome| CaseReport { name: "a", rules: Vec::new(), capability, level, outcome };
+            let case =
+                |outcome| CaseReport { name: "a", rules: Vec::new(), capability, level, outcome, outages: Vec::new() };
             report.cases.extend(outcomes.into_iter().map(case));
         }
         report

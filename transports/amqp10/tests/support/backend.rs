@@ -5,7 +5,7 @@ use consign::{
     transport::{Capability, DynReceiver, DynTransport, ReceiveError, ReceiveMode, Transport, TransportRegistry},
 };
 use consign_amqp10::Amqp10;
-use consign_conformance::{Backend, Boxed, NoCall, SeparateReceiver, Timing};
+use consign_conformance::{Backend, Boxed, Failure, NoCall, SeparateReceiver, Timing};
 
 use super::managed::{ManagedConnector, Queues};
 
@@ -49,6 +49,12 @@ impl<Q: Queues> Backend for Broker<Q> {
 
     fn timing(&self) -> Timing {
         Timing::BUSY
+    }
+
+    /// RabbitMQ 3 opens a channel for each attach and closes it after. If it notices the end of that process before it watches
+    /// it, it ends the session of the link, which may be in use by then.
+    fn is_outage(&self, failure: &Failure) -> bool {
+        failure.why().contains("{connection_closing,{internal_error,541,")
     }
 
     fn url(&self) -> Result<(TransportRegistry, String), NoCall> {

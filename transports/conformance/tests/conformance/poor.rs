@@ -17,7 +17,7 @@ use consign::{
         ReceiveMode, Receiver, SendError, Sender, SettleError, Transport, Unsupported,
     },
 };
-use consign_conformance::{Backend, Boxed, Complaint, Outcome, Suite};
+use consign_conformance::{Backend, Boxed, Complaint, Failure, Outcome, Suite};
 use tokio::time::Instant;
 
 use crate::embedded::TokioClock;
@@ -34,13 +34,20 @@ struct Poor {
     transport: DynTransport,
     clock: TokioClock,
     not_tested: &'static [(Capability, &'static str)],
+    /// The text of the failures that are the broker's own.
+    outage: Option<&'static str>,
 }
 
 impl Poor {
     fn new(capabilities: Capabilities, lies: bool) -> Self {
         let clock = TokioClock(Instant::now());
         let transport = Little { broker: Broker::with_clock(clock), capabilities, lies };
-        Self { transport: DynTransport::builder(transport).administration().build(), clock, not_tested: &[] }
+        Self {
+            transport: DynTransport::builder(transport).administration().build(),
+            clock,
+            not_tested: &[],
+            outage: None,
+        }
     }
 }
 
@@ -213,6 +220,10 @@ impl Backend for Poor {
         self.not_tested
     }
 
+    fn is_outage(&self, failure: &Failure) -> bool {
+        self.outage.is_some_and(|outage| failure.why().contains(outage))
+    }
+
     fn now(&self) -> Boxed<'_, Timestamp> {
         Box::pin(async { self.clock.now().utc })
     }
@@ -298,6 +309,20 @@ async fn a_call_that_pretends_is_noticed() {
     let report = Suite::new().only(Capability::LockRenewal).run(&Poor::new(claiming, true)).await;
     assert!(report.failed().all(|case| matches!(case.outcome, Outcome::Failed(_))), "{report}");
     assert!(!report.is_passed());
+}
+
+/// Rules: K-40.
+#[tokio::test(start_paused = true)]
+async fn a_case_is_run_again_after_an_outage() {
+    let capable = POOR.with(Capability::LockRenewal, Level::Native);
+    for (outage, expected) in [(Some("not supported"), 2), (Some("another error"), 0), (None, 0)] {
+        let poor = Poor { outage, ..Poor::new(capable, false) };
+        let report = Suite::new().only(Capability::LockRenewal).run(&poor).await;
+        assert!(!report.is_passed(), "{report}");
+        let failed: Vec<usize> = report.failed().map(|case| case.outages.len()).collect();
+        assert!(!failed.is_empty() && failed.iter().all(|outages| *outages == expected), "{failed:?}, {report}");
+        assert_eq!(report.to_string().contains("the broker failed: "), expected > 0, "{report}");
+    }
 }
 
 /// Rules: K-40.
