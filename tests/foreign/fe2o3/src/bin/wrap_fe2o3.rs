@@ -4,13 +4,16 @@ use consign::message::EntityPath;
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{dead_letter::DeadLetterLayer, delivery_limit::DeliveryLimitLayer};
 use consign::routing::{Body, Router};
+use consign::settlement::{DeadLetter, DeadLetterReason, Transient};
 use consign::transport::{ErrorKind, ReceiveMode, ReceiverExt, SendError, SendExt, Transport};
-use consign::{Disposition, codecs::Codecs, middleware::catch_panic::CatchPanicLayer, settlement::Transient};
-use consign_amqp::{codec, mapping, mapping::Direction, message::EncodedMessage};
+use consign::{Disposition, codecs::Codecs, middleware::catch_panic::CatchPanicLayer};
+use consign_amqp::mapping::{self, Direction, InboundMessage};
+use consign_amqp::{codec, message::EncodedMessage, message::Sections};
+use fe2o3_amqp::link::{RecvError, delivery::DeliveryInfo, receiver::CreditMode};
 use fe2o3_amqp::types::messaging::message::{__private::Serializable, DecodeIntoMessage};
 use fe2o3_amqp::types::messaging::{Body as AmqpBody, Message as AmqpMessage, Modified, Outcome};
 use fe2o3_amqp::types::{definitions, primitives::Value};
-use fe2o3_amqp::{Connection, Receiver, Sender, Session, link::receiver::CreditMode, sasl_profile::SaslProfile};
+use fe2o3_amqp::{Connection, Receiver, Sender, Session, sasl_profile::SaslProfile};
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 type Plain = AmqpMessage<AmqpBody<Value>>;
@@ -21,9 +24,18 @@ fn to_plain(message: &consign::Message) -> Result<Plain, BoxError> {
     Ok(AmqpBody::<Value>::decode_message_from_reader(serde_amqp::read::SliceReader::new(&bytes))?)
 }
 
-fn from_plain(message: &Plain) -> Result<consign::Message, BoxError> {
-    let bytes = serde_amqp::to_vec(&Serializable(message.clone()))?;
-    Ok(mapping::InboundMessage::decode(&EncodedMessage::split(bytes.into())?, Direction::Deliver)?.message)
+/// A message of another program that cannot be read is a dead letter.
+fn from_plain(message: &Plain) -> Result<consign::Message, DeadLetter> {
+    let read = || -> Result<_, BoxError> {
+        let bytes = serde_amqp::to_vec(&Serializable(message.clone()))?;
+        let sections = Sections::decode(&EncodedMessage::split(bytes.into())?)?;
+        Ok(InboundMessage::from_received(sections, Direction::Deliver)?.message)
+    };
+    read().map_err(unreadable)
+}
+
+fn unreadable(error: impl ToString) -> DeadLetter {
+    DeadLetter::new(DeadLetterReason::Application("MalformedMessage".into()), error.to_string())
 }
 
 async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient> {
@@ -31,12 +43,15 @@ async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient
 }
 
 async fn place(sender: &tokio::sync::Mutex<Sender>, order: (&str, u64)) -> Result<(), SendError> {
-    let failed = |error: BoxError| SendError::new(ErrorKind::CommunicationProblem).with_source(error);
+    let failed = |kind, error: BoxError| SendError::new(kind).with_source(error);
     let client = service_fn(async |message: consign::Message| {
-        let sent = Sender::send(&mut *sender.lock().await, to_plain(&message).map_err(failed)?).await;
-        match sent.map_err(|error| failed(error.into()))? {
+        let plain = to_plain(&message).map_err(|error| failed(ErrorKind::InvalidArgument, error))?;
+        let sent = Sender::send(&mut *sender.lock().await, plain).await;
+        match sent.map_err(|error| failed(ErrorKind::CommunicationProblem, error.into()))? {
             Outcome::Accepted(_) => Ok(()),
-            other => Err(failed(format!("{other:?}").into())),
+            // A broker refuses such a message again.
+            rejected @ Outcome::Rejected(_) => Err(failed(ErrorKind::InvalidOperation, format!("{rejected:?}").into())),
+            other => Err(failed(ErrorKind::ServiceBusy, format!("{other:?}").into())),
         }
     });
     ServiceBuilder::new()
@@ -52,10 +67,18 @@ async fn consume(receiver: &mut Receiver, mut count: usize) -> Result<(), BoxErr
     let router = Router::new(Codecs::json()).fallback(priced).build()?;
     let mut stack = layers.layer(CatchPanicLayer::new()).service(router);
     while count > 0 {
-        let delivery = receiver.recv::<AmqpBody<Value>>().await?;
+        let (delivery, message) = match receiver.recv::<AmqpBody<Value>>().await {
+            Ok(delivery) => (DeliveryInfo::from(&delivery), from_plain(delivery.message())),
+            Err(RecvError::MessageDecode(error)) => (error.info, Err(unreadable(error.source))),
+            Err(error) => return Err(error.into()),
+        };
         count -= 1;
-        match stack.ready().await?.call(from_plain(delivery.message())?).await {
-            Ok(Disposition::Complete) => receiver.accept(&delivery).await?,
+        let disposition = match message {
+            Ok(message) => stack.ready().await?.call(message).await,
+            Err(why) => Ok(Disposition::DeadLetter(why.into())),
+        };
+        match disposition {
+            Ok(Disposition::Complete) => receiver.accept(delivery).await?,
             // Azure Service Bus makes the two texts the reason and the description of the dead letter.
             Ok(Disposition::DeadLetter(why)) => {
                 let info = [
@@ -65,14 +88,14 @@ async fn consume(receiver: &mut Receiver, mut count: usize) -> Result<(), BoxErr
                 let info = info.map(|(key, text)| (key.into(), Value::String(text)));
                 let condition = definitions::ErrorCondition::Custom("com.microsoft:dead-letter".into());
                 receiver
-                    .reject(&delivery, definitions::Error::new(condition, None, Some(info.into_iter().collect())))
+                    .reject(delivery, definitions::Error::new(condition, None, Some(info.into_iter().collect())))
                     .await?;
             }
             _ => {
                 count += 1;
                 let failed =
                     Modified { delivery_failed: Some(true), undeliverable_here: None, message_annotations: None };
-                receiver.modify(&delivery, failed).await?;
+                receiver.modify(delivery, failed).await?;
             }
         }
     }
