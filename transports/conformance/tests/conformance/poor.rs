@@ -315,7 +315,7 @@ async fn a_call_that_pretends_is_noticed() {
 #[tokio::test(start_paused = true)]
 async fn a_case_is_run_again_after_an_outage() {
     let capable = POOR.with(Capability::LockRenewal, Level::Native);
-    for (outage, expected) in [(Some("not supported"), 2), (Some("another error"), 0), (None, 0)] {
+    for (outage, expected) in [(Some("(renewal of locks)"), 2), (Some("another error"), 0), (None, 0)] {
         let poor = Poor { outage, ..Poor::new(capable, false) };
         let report = Suite::new().only(Capability::LockRenewal).run(&poor).await;
         assert!(!report.is_passed(), "{report}");
