@@ -28,7 +28,7 @@ pub(super) fn run(tests: &Tests) -> Result<Vec<Passed>, Error> {
         names.insert(name);
     }
     let mut chosen = ["--features", "full"].map(str::to_owned).to_vec();
-    chosen.extend(targets.iter().flat_map(Target::arguments));
+    chosen.extend(arguments(&targets));
     let names: Vec<_> = names.into_iter().collect();
     chosen.extend(["--filterset".to_owned(), format!("test(/(^|::)({})$/)", names.join("|"))]);
     PROFILES.iter().map(|profile| run_in(profile, tests, &packages, &chosen)).collect()
@@ -86,11 +86,12 @@ impl Target {
         let program = path.strip_prefix("tests").ok().and_then(|path| Path::new(path.iter().next()?).file_stem());
         Self { package, program: program.map(|name| name.to_string_lossy().into_owned()) }
     }
+}
 
-    fn arguments(&self) -> Vec<String> {
-        let target = self.program.as_ref().map_or(vec!["--lib"], |program| vec!["--test", program]);
-        ["--package", &self.package].into_iter().chain(target).map(str::to_owned).collect()
-    }
+/// Each argument once: cargo takes `--lib` for all packages, and not twice.
+fn arguments(targets: &BTreeSet<Target>) -> BTreeSet<String> {
+    let program = |target: &Target| target.program.as_ref().map_or("--lib".into(), |name| format!("--test={name}"));
+    targets.iter().flat_map(|target| [format!("--package={}", target.package), program(target)]).collect()
 }
 
 /// Folder, inside the workspace, and name of each package.
@@ -127,11 +128,18 @@ mod tests {
     fn a_file_belongs_to_a_target_of_the_innermost_package() {
         let packages = [("", "consign"), ("amqp", "consign-amqp"), ("tests/clusters", "cluster-tests")]
             .map(|(folder, name)| (folder.into(), name.into()));
-        let target = |file| Target::of(file, &packages).arguments().join(" ");
-        assert_eq!(target("amqp/tests/codec/frames.rs"), "--package consign-amqp --test codec");
-        assert_eq!(target("tests/one.rs"), "--package consign --test one");
-        assert_eq!(target("src/rpc/responder/address.rs"), "--package consign --lib");
-        assert_eq!(target("tests/clusters/src/lib.rs"), "--package cluster-tests --lib");
+        let target = |file| Target::of(file, &packages);
+        let of = |package: &str, program: Option<&str>| Target {
+            package: package.to_owned(),
+            program: program.map(str::to_owned),
+        };
+        assert_eq!(target("amqp/tests/codec/frames.rs"), of("consign-amqp", Some("codec")));
+        assert_eq!(target("tests/one.rs"), of("consign", Some("one")));
+        assert_eq!(target("src/rpc/responder/address.rs"), of("consign", None));
+        assert_eq!(target("tests/clusters/src/lib.rs"), of("cluster-tests", None));
+        let files = ["src/lib.rs", "tests/one.rs", "tests/clusters/src/lib.rs"];
+        let arguments = Vec::from_iter(arguments(&files.map(target).into()));
+        assert_eq!(arguments, ["--lib", "--package=cluster-tests", "--package=consign", "--test=one"]);
     }
 
     #[test]
