@@ -1,8 +1,10 @@
 //! The rules of subscriptions.
 //!
 //! A rule is an exchange, `prices/Subscriptions/audit/$rule-large`, between the topic and the queue of the subscription. Its
-//! binding to the topic is the filter. So a rule is deleted by its name, without its filter, and RabbitMQ deletes the exchange
+//! bindings to the topic are the filter. So a rule is deleted by its name, without its filter, and RabbitMQ deletes the exchange
 //! with the queue.
+
+use std::collections::BTreeMap;
 
 use consign_core::{
     message::{EntityPath, PropertyValue},
@@ -85,10 +87,10 @@ fn exchange(subscription: &EntityPath, rule: &str) -> Result<String, ManageError
     Ok(name)
 }
 
-/// Creates the exchange of a rule. The binding to the topic is the last: a message that comes before it is not lost halfway.
+/// Creates the exchange of a rule. The bindings to the topic are the last: a message that comes before it is not lost halfway.
 pub(crate) async fn bind(shared: &Shared, path: &EntityPath, by_session: bool, rule: &Rule) -> Result<(), ManageError> {
     let topic = topic_of(path)?;
-    let filter = arguments(rule)?;
+    let filters = arguments(rule)?;
     let exchange = ShortString::from(exchange(path, rule.name())?);
     let binding = async |leased: &Leased| {
         let channel = &leased.channel;
@@ -104,30 +106,29 @@ pub(crate) async fn bind(shared: &Shared, path: &EntityPath, by_session: bool, r
                 .queue_bind(to, exchange.clone(), key.clone(), QueueBindOptions::default(), FieldTable::default())
                 .await?;
         }
-        match filter {
-            Some(filter) => {
-                channel.exchange_bind(exchange, topic.into(), key, ExchangeBindOptions::default(), filter).await
-            }
-            None => Ok(()),
+        for filter in filters {
+            let options = ExchangeBindOptions::default();
+            channel.exchange_bind(exchange.clone(), topic.into(), key.clone(), options, filter).await?;
         }
+        Ok(())
     };
     Ok(shared.manage("the binding of a rule", binding).await?)
 }
 
-/// Returns the arguments of a rule's binding; `None` for one that matches nothing.
-fn arguments(rule: &Rule) -> Result<Option<FieldTable>, ManageError> {
+/// Returns the arguments of each binding of a rule. A message that one of them matches is copied once.
+fn arguments(rule: &Rule) -> Result<Vec<FieldTable>, ManageError> {
     if rule.action().is_some() {
         return Err(Unsupported::new(Capability::SqlRules).into());
     }
     match rule.filter() {
-        Filter::True => Ok(Some(FieldTable::default())),
-        Filter::False => Ok(None),
-        Filter::Correlation(filter) => correlation(filter).map(Some),
+        Filter::True => Ok(vec![FieldTable::default()]),
+        Filter::False => Ok(Vec::new()),
+        Filter::Correlation(filter) => correlation(filter),
         Filter::Sql(_) => Err(Unsupported::new(Capability::SqlRules).into()),
     }
 }
 
-fn correlation(filter: &CorrelationFilter) -> Result<FieldTable, ManageError> {
+fn correlation(filter: &CorrelationFilter) -> Result<Vec<FieldTable>, ManageError> {
     let mut arguments = FieldTable::default();
     let fields = [
         (names::CONTENT_TYPE, filter.content_type()),
@@ -144,16 +145,29 @@ fn correlation(filter: &CorrelationFilter) -> Result<FieldTable, ManageError> {
             arguments.insert(name.into(), AMQPValue::LongString(value.into()));
         }
     }
+    // Properties that another publisher writes under their names, and this crate does not.
+    let mut foreign = Vec::new();
     for (name, value) in filter.properties().iter() {
         let invalid = || ManageError::new(ErrorKind::InvalidArgument).with_detail("a property that cannot be a header");
         // A header without a value would match any.
         let value = Some(value).filter(|value| **value != PropertyValue::Null).ok_or_else(invalid)?;
-        let (name, value) = crate::wire::header(name, value).ok_or_else(invalid)?;
-        arguments.insert(name, value);
+        let (header, value) = crate::wire::header(name, value).ok_or_else(invalid)?;
+        if names::is_foreign(name) {
+            foreign.push((header.clone(), ShortString::from(name)));
+        }
+        arguments.insert(header, value);
     }
     // RabbitMQ: headers exchanges ignore names that begin with `x-`, unless they are configured otherwise.
     let has_x = (&arguments).into_iter().any(|(name, _)| name.as_str().starts_with("x-"));
     let all = if has_x { "all-with-x" } else { "all" };
     arguments.insert("x-match".into(), AMQPValue::LongString(all.into()));
-    Ok(arguments)
+    if foreign.is_empty() {
+        return Ok(vec![arguments]);
+    }
+    let renamed = arguments.inner().iter().map(|(header, value)| {
+        let own = foreign.iter().find(|(escaped, _)| escaped == header);
+        (own.map_or(header, |(_, name)| name).clone(), value.clone())
+    });
+    let others = renamed.collect::<BTreeMap<_, _>>().into();
+    Ok(vec![arguments, others])
 }

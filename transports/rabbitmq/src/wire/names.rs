@@ -143,6 +143,6 @@ pub(super) fn is_read(name: &str) -> bool {
 }
 
 /// Whether a header has the prefix of this crate, and is one of another publisher.
-pub(super) fn is_foreign(name: &str) -> bool {
+pub(crate) fn is_foreign(name: &str) -> bool {
     name.starts_with(PREFIX) && is_read(name) && !name.starts_with(ESCAPE)
 }

@@ -6,13 +6,14 @@ use bytes::Bytes;
 use consign::{
     Message,
     message::{PropertyValue, TraceContext, Value},
+    rules::{CorrelationFilter, Rule},
     settlement::{DeadLetter, DeadLetterReason},
     time::Timestamp,
     transport::{ReceiverExt, Sender as _},
 };
 use consign_conformance::log::Lines;
 use consign_rabbitmq::{
-    QueueSettings,
+    QueueSettings, TopicSettings,
     lapin::{
         BasicProperties, Channel, Connection, ConnectionProperties,
         message::Delivery,
@@ -287,6 +288,60 @@ async fn messages_of_earlier_versions_are_read_as_they_were_sent() {
     let received = delivery.message.received().unwrap();
     assert_eq!((received.sequence_number.get(), received.enqueued_time.as_millis()), (7, 1_700_000_000_123));
     delivery.complete().await.unwrap();
+    other.end().await;
+    bench.end().await;
+}
+
+/// Rules: K-112.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_filter_compares_headers_with_the_prefix_of_this_crate_by_any_publisher() {
+    let Some(bench) = Bench::new(QueueSettings::default()).await else { return };
+    let other = Other::of(&bench).await;
+    let topic = support::unique("topic");
+    bench.rabbit.create_topic(&topic, TopicSettings::default()).await.unwrap();
+    let path = bench.rabbit.create_subscription(&topic, "some", QueueSettings::default()).await.unwrap();
+    bench.rabbit.delete_rule(path.as_str(), Rule::default().name()).await.unwrap();
+    // `sb-to` is a header of this crate, so the property of that name is never written as it.
+    for (rule, properties) in
+        [("both", [("sb-color", "red"), ("sb-size", "xl")]), ("own", [("sb-to", "x"), ("a", "b")])]
+    {
+        let mut filter = CorrelationFilter::builder();
+        for (name, value) in properties {
+            filter = filter.property(name, value);
+        }
+        bench.rabbit.create_rule(path.as_str(), &Rule::new(rule, filter.build().unwrap()).unwrap()).await.unwrap();
+    }
+
+    let publish = async |headers: Vec<(&str, AMQPValue)>| {
+        let properties = BasicProperties::default().with_headers(table(headers));
+        let (exchange, options) = (topic.as_str().into(), BasicPublishOptions::default());
+        let publishing = other.channel.basic_publish(exchange, "".into(), options, b"other", properties);
+        publishing.await.unwrap().await.unwrap();
+    };
+    publish(vec![("sb-color", long("red")), ("sb-size", long("s"))]).await;
+    publish(vec![("sb-color", long("red"))]).await;
+    publish(vec![("sb-to", long("x")), ("a", long("b"))]).await;
+    publish(vec![("sb-color", long("red")), ("sb-size", long("xl"))]).await;
+    let mut own = Message::new("own");
+    for (name, value) in [("sb-color", "red"), ("sb-size", "xl"), ("sb-to", "x"), ("a", "b")] {
+        own.properties_mut().application_properties_mut().insert(name, value);
+    }
+    bench.rabbit.sender(&topic).unwrap().send(own).await.unwrap();
+
+    let mut receiver = bench.rabbit.receiver(path.as_str()).unwrap();
+    for body in ["other", "own"] {
+        let delivery = receiver.receive_within(SOON).await.unwrap();
+        assert_eq!(delivery.message.payload().unwrap(), body.as_bytes());
+        assert_eq!(
+            (text(&delivery.message, "sb-color"), text(&delivery.message, "sb-size")),
+            (Some("red"), Some("xl"))
+        );
+        delivery.complete().await.unwrap();
+    }
+    // A message that several rules match is copied once.
+    receiver.receive_within(Duration::from_millis(500)).await.unwrap_err();
+    drop(receiver);
+    bench.rabbit.delete(&topic).await.unwrap();
     other.end().await;
     bench.end().await;
 }
