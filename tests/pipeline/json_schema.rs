@@ -196,14 +196,16 @@ async fn what_is_not_json_is_refused() {
     let deep = "[".repeat(200) + &"]".repeat(200);
     let large = format!(r#"{{"count":1,"a":"{}"}}"#, "a".repeat(1_000));
     let value = Message::new(MessageBody::Value(Box::new(AmqpValue::from(7_i32))));
-    let not_json = "the body is not JSON, and has to match the JSON Schema `order`";
+    let not_json = |at: &str| format!("the body is not JSON at {at}, and has to match the JSON Schema `order`");
     let other = "the ContentType is not one of JSON, and the body has to match the JSON Schema `order`";
     for (message, reason, description) in [
-        (Message::new("{"), "DeserializationFailed", not_json),
-        (Message::new(""), "DeserializationFailed", not_json),
-        (Message::new("{} x"), "DeserializationFailed", not_json),
-        (Message::new(b"\"\xff\"".to_vec()), "DeserializationFailed", not_json),
-        (Message::new(deep), "DeserializationFailed", not_json),
+        (Message::new("{"), "DeserializationFailed", &*not_json("line 1, column 1")),
+        (Message::new(""), "DeserializationFailed", &not_json("line 1, column 1")),
+        (Message::new("{} x"), "DeserializationFailed", &not_json("line 1, column 4")),
+        (Message::new("\u{feff}{} x"), "DeserializationFailed", &not_json("line 1, column 7")),
+        (Message::new("\u{feff}{\n  ?"), "DeserializationFailed", &not_json("line 2, column 3")),
+        (Message::new(b"\"\xff\"".to_vec()), "DeserializationFailed", &not_json("line 1, column 2")),
+        (Message::new(deep), "DeserializationFailed", &not_json("line 1, column 128")),
         (Message::new(large), "LimitExceeded", "the body is too large to be validated by the JSON Schema `order`"),
         (
             value,

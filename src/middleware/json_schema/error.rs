@@ -20,8 +20,8 @@ pub(super) enum ViolationsKind {
     Broken,
     /// The body breaks the schema, and looking for each violation would take too long.
     Large,
-    /// The body is not JSON, or is nested too deeply.
-    NotJson,
+    /// The body is not JSON, or is nested too deeply. Lines and columns count from 1.
+    NotJson { line: usize, column: usize },
     /// The body is an AMQP sequence, or a value that is not bytes.
     NotBytes,
     /// The body is compressed.
@@ -149,7 +149,10 @@ impl fmt::Display for SchemaViolations {
                 )?;
             }
             ViolationsKind::Large => write!(f, "the body breaks the JSON Schema `{name}`, first")?,
-            ViolationsKind::NotJson => write!(f, "the body is not JSON, and has to match the JSON Schema `{name}`")?,
+            ViolationsKind::NotJson { line, column } => {
+                let place = format_args!("line {line}, column {column}");
+                write!(f, "the body is not JSON at {place}, and has to match the JSON Schema `{name}`")?;
+            }
             ViolationsKind::NotBytes => {
                 write!(f, "the body is an AMQP value or sequence, and has to match the JSON Schema `{name}`")?;
             }

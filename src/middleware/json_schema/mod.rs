@@ -45,7 +45,7 @@
 //! Otherwise, and if a schema refers to itself, the description has the first violation only. It has none then if the schema has
 //! `anyOf`, `oneOf`, or a `$ref` to another document: the validator would collect those of each branch.
 //!
-//! A body that is not JSON, or nested deeper than 127, is dead-lettered with the same reason. One that is larger than
+//! A body that is not JSON, or nested deeper than 127, is dead-lettered with the same reason, and with line and column. One that is larger than
 //! [`max_bytes`](JsonSchemaLayer::max_bytes) is dead-lettered as `LimitExceeded`. One with another ContentType is dead-lettered
 //! as `UnsupportedContentType`; see [`allow_other_content_types`](JsonSchemaLayer::allow_other_content_types). A body without
 //! a ContentType has to be JSON. A compressed body is dead-lettered as `UnsupportedEncoding`.

@@ -76,11 +76,16 @@ impl JsonSchema {
     ///
     /// If it is not JSON, or breaks the schema.
     pub fn validate(&self, body: &[u8]) -> Result<(), SchemaViolations> {
-        let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-        let Ok(value) = serde_json::from_slice(body) else {
-            return Err(SchemaViolations::new(self.name(), ViolationsKind::NotJson));
-        };
-        self.validate_value(&value)
+        let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+        match serde_json::from_slice(text) {
+            Ok(value) => self.validate_value(&value),
+            Err(error) => {
+                // As the JSON codec counts: the first byte is in column 1, and a byte order mark has three of the first line.
+                let mark = if error.line() == 1 { body.len() - text.len() } else { 0 };
+                let kind = ViolationsKind::NotJson { line: error.line(), column: error.column().max(1) + mark };
+                Err(SchemaViolations::new(self.name(), kind))
+            }
+        }
     }
 
     /// Validates a value.
