@@ -1,4 +1,5 @@
-//! Stacks around a plain async-nats client: `cargo run -p consign-nats --example wrap_async_nats -- STREAM CONSUMER SUBJECT DEAD`.
+//! Stacks around a plain async-nats client:
+//! `cargo run -p consign-nats --example wrap_async_nats -- URL STREAM CONSUMER SUBJECT DEAD`.
 use std::time::Duration;
 
 use async_nats::jetstream::{AckKind, Context, consumer::PullConsumer};
@@ -57,9 +58,14 @@ pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: 
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let [stream, name, subject, dead] = [1, 2, 3, 4].map(|index| std::env::args().nth(index).unwrap_or_default());
-    let jetstream = async_nats::jetstream::new(async_nats::connect("127.0.0.1:4222").await?);
-    let consumer = jetstream.get_consumer_from_stream(&name, &stream).await?;
-    place(&jetstream, &subject, ("pen", 120)).await?;
-    consume(&jetstream, &consumer, &dead).await
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let server = arguments.first().map(|url| url.parse::<async_nats::ServerAddr>());
+    let (Some(Ok(server)), [_, stream, name, subject, dead]) = (server, &arguments[..]) else {
+        eprintln!("usage: wrap_async_nats URL STREAM CONSUMER SUBJECT DEAD, with a URL like nats://127.0.0.1:4222");
+        std::process::exit(2);
+    };
+    let jetstream = async_nats::jetstream::new(async_nats::connect(server).await?);
+    let consumer = jetstream.get_consumer_from_stream(name, stream).await?;
+    place(&jetstream, subject, ("pen", 120)).await?;
+    consume(&jetstream, &consumer, dead).await
 }

@@ -60,10 +60,14 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, exchange: &str) -> R
 
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
-    let [address, queue, exchange] = [1, 2, 3].map(|index| std::env::args().nth(index).unwrap_or_default());
-    let connection = lapin::Connection::connect(&address, lapin::ConnectionProperties::default()).await?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (Some(Ok(address)), [_, queue, exchange]) = (arguments.first().map(|url| url.parse()), &arguments[..]) else {
+        eprintln!("usage: wrap_lapin URL QUEUE EXCHANGE, with a URL like amqp://guest:guest@127.0.0.1:5672/%2f");
+        std::process::exit(2);
+    };
+    let connection = lapin::Connection::connect_uri(address, lapin::ConnectionProperties::default()).await?;
     let channel = connection.create_channel().await?;
     channel.confirm_select(lapin::options::ConfirmSelectOptions::default()).await?;
-    place(&channel, &queue, ("pen", 120)).await?;
-    consume(&channel, &queue, &exchange).await
+    place(&channel, queue, ("pen", 120)).await?;
+    consume(&channel, queue, exchange).await
 }
