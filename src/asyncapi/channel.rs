@@ -32,10 +32,10 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
     };
     let mut messages = Vec::new();
     if let Some(router) = &pipeline.router {
-        messages.extend(router.subjects.iter().map(|subject| message(subject, codecs, None)));
+        messages.extend(router.subjects.iter().map(|subject| message(subject, codecs, None, Side::Receiving)));
         messages.extend(typed(&router.types, codecs, None, Side::Receiving));
         if router.has_otherwise || !router.nested_fallbacks.is_empty() {
-            let mut others = message(AsyncApi::OTHER, codecs, None);
+            let mut others = message(AsyncApi::OTHER, codecs, None, Side::Receiving);
             others.is_fallback = true;
             others.value.insert("summary".into(), "Messages of other subjects".into());
             messages.push(others);
@@ -45,7 +45,7 @@ pub(super) fn messages(pipeline: &PipelineDescription) -> Vec<ChannelMessage> {
     if pipeline.side == Side::Receiving
         && let Some(codecs) = codecs
     {
-        let read: Vec<_> = codecs.codecs.iter().flat_map(|codec| codec.reads.clone()).collect();
+        let read: Vec<_> = codecs.codecs.iter().flat_map(|codec| codec.accepts.clone()).collect();
         for message in &mut messages {
             message.value.insert("x-content-types".into(), json!(read));
         }
@@ -66,7 +66,7 @@ fn typed<'a>(
 ) -> impl Iterator<Item = ChannelMessage> + 'a {
     tables.iter().flat_map(move |table| {
         table.types().iter().map(move |of| {
-            let mut message = message(of.name(), codecs, of.own_codec().or(of_entity));
+            let mut message = message(of.name(), codecs, of.own_codec().or(of_entity), side);
             if side == Side::Receiving {
                 if !of.other_names().is_empty() {
                     message.value.insert("x-aliases".into(), json!(of.other_names()));
@@ -83,12 +83,14 @@ fn typed<'a>(
     })
 }
 
-fn message(name: &str, codecs: Option<&DecisionTable>, codec: Option<&str>) -> ChannelMessage {
+fn message(name: &str, codecs: Option<&DecisionTable>, codec: Option<&str>, side: Side) -> ChannelMessage {
     let mut value = Map::new();
     value.insert("name".into(), name.into());
-    let written = codecs.and_then(|table| match codec {
-        Some(name) => table.codecs.iter().find(|codec| codec.name == name),
-        None => table.codecs.first(),
+    let written = codecs.and_then(|table| {
+        // A sender has to use a type that the consumer accepts.
+        let mut usable = table.codecs.iter().filter(|codec| side == Side::Sending || codec.accepts_own);
+        let first = usable.clone().next();
+        codec.and_then(|name| usable.find(|codec| codec.name == name)).or(first)
     });
     if let Some(codec) = written {
         value.insert("contentType".into(), codec.writes.into());

@@ -47,7 +47,7 @@
 //! | an operation, `receive` or `send` | a pipeline |
 //! | the messages of an operation | the subjects of the router, the types of its handlers, and the types that are sent |
 //! | `name` | the subject, or the name of the type; `x-aliases` has the other names of a type that is received |
-//! | `contentType` | the codec of the type, else that of the entity, else the first codec; `x-content-types` has all media types that the codecs read, with patterns such as `*/*+json`. A type with a format of its own is not told apart |
+//! | `contentType` | the codec of the type, else that of the entity, else the first codec; `x-content-types` has all media types that the codecs read and `allow` allows, with patterns such as `*/*+json`. A type with a format of its own is not told apart |
 //! | `headers` | the application properties that have the type and the version: those of a body of the newest version |
 //! | `x-versions` | the versions of a type that are received, if there are several |
 //! | `payload` | the schema that was registered for the name of the message at this destination, or else for the name, of JSON Schema draft 7 |
@@ -64,8 +64,9 @@
 //! version, so the property is required where a type has several. The older versions are in `x-versions`, without a schema. A
 //! message that is sent has the name and the newest version, so both are a `const`, and it has no aliases.
 //!
-//! `contentType` and `x-content-types` do not depend on `allow`, `on_not_allowed` and `on_unknown` of the codecs. Both can have a
-//! type that the consumer refuses because `allow` does not list it. A type that it reads only by `on_unknown` is missing.
+//! A message that is received has a `contentType` and `x-content-types` that the consumer accepts by `allow` and `on_not_allowed` of
+//! its codecs: `contentType` is that of the first codec for which `allow` lists it, if the one above is not listed. A type that it
+//! reads only by `on_unknown` is missing.
 //!
 //! A router with a fallback has the further message [`OTHER`](AsyncApi::OTHER). A message without a schema has no `payload`,
 //! so types without `JsonSchema` need nothing. Layers, limits and keys are not in the document:

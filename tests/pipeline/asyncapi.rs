@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use consign::{
     BuildErrorKind as Kind,
     asyncapi::AsyncApi,
-    codecs::Codecs,
+    codecs::{Codecs, Json, MessagePack},
     middleware::encode::EncodeLayer,
     pipeline::{Pipeline, PipelineDescription},
     routing::{Body, Ignore, Router, Routes, Typed},
@@ -122,6 +122,25 @@ fn the_content_type_is_that_of_the_codec_of_the_type_or_of_the_entity() {
     let messages = &document.as_value()["channels"]["packed"]["messages"];
     assert_eq!(messages["order.created"]["contentType"], "application/msgpack");
     assert_eq!(messages["order.shipped"]["contentType"], "application/msgpack");
+}
+
+/// Rules: J-270.
+#[test]
+fn content_types_that_the_consumer_refuses_are_not_listed() {
+    let order = |allow: &[&str]| {
+        let set = Codecs::builder().with(Json::default()).with(MessagePack).allow(allow).build().unwrap();
+        let router = Router::new(set).route("order", refunded).build().unwrap();
+        let pipeline = Pipeline::receiving("orders").router(router).unwrap();
+        let document = AsyncApi::new("Shop", "1.0.0").pipeline(pipeline.describe()).build().unwrap();
+        let order = &document.as_value()["channels"]["orders"]["messages"]["order"];
+        (order.get("contentType").cloned(), order["x-content-types"].clone())
+    };
+    let [json, packed] = ["application/json", "application/msgpack"].map(|of| Some(Value::from(of)));
+    assert_eq!(order(&["application/json"]), (json.clone(), json!(["application/json"])));
+    assert_eq!(order(&["application/msgpack"]), (packed, json!(["application/msgpack"])));
+    assert_eq!(order(&["application/vnd.order+json"]), (None, json!(["application/vnd.order+json"])));
+    let listed = ["application/msgpack", "application/json"];
+    assert_eq!(order(&listed), (json, json!(["application/json", "application/msgpack"])));
 }
 
 /// Rules: J-270.

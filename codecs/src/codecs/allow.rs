@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ContentType, content_type::is_name};
+use crate::{ContentType, MediaType, content_type::is_name};
 
 /// `None` allows every type.
 #[derive(Clone, Debug, Default)]
@@ -26,6 +26,18 @@ impl Allowed {
     #[inline]
     pub(super) fn is_everything(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// Returns which of these types are allowed, with patterns such as `application/*+json`.
+    pub(super) fn allowed_of(&self, types: &MediaType) -> Vec<String> {
+        match &self.0 {
+            None => vec![types.to_string()],
+            Some(_) if types.is_exact() => {
+                let is_allowed = self.allows(&ContentType::parse(types.as_str()));
+                is_allowed.then(|| types.to_string()).into_iter().collect()
+            }
+            Some(entries) => entries.iter().filter_map(|entry| entry.within(types)).collect(),
+        }
     }
 
     pub(super) fn allows(&self, declared: &ContentType) -> bool {
@@ -52,6 +64,22 @@ impl Entry {
             Self::Exact(content_type) => declared.essence() == content_type.essence(),
             Self::Suffix(suffix) => declared.suffix() == Some(suffix),
             Self::Range(top_level) => declared.top_level() == Some(top_level),
+        }
+    }
+}
+
+impl Entry {
+    /// Returns the types of a suffix or a range that the entry allows.
+    fn within(&self, types: &MediaType) -> Option<String> {
+        let text = types.as_str();
+        match self {
+            Self::Exact(own) => {
+                let part = if types.is_suffix() { own.suffix() } else { own.top_level() };
+                (part == Some(text)).then(|| own.to_string())
+            }
+            Self::Suffix(suffix) if types.is_range() => Some(format!("{text}/*+{suffix}")),
+            Self::Range(top_level) if types.is_suffix() => Some(format!("{top_level}/*+{text}")),
+            Self::Suffix(own) | Self::Range(own) => (**own == *text).then(|| types.to_string()),
         }
     }
 }

@@ -3,7 +3,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::rules::{Route, Rules};
-use crate::{Format, MediaType};
+use crate::{ContentType, Format, MediaType};
 
 /// The decisions of a set of codecs, as readable text: every codec, the policy of each of the five cases, the chain, the
 /// allowed types and the limits. The text is stable: one set has one text. [`CodecsDescription::table`] is the same as data.
@@ -51,6 +51,11 @@ pub struct CodecEntry {
     pub writes: &'static str,
     /// The media types that it reads.
     pub reads: Vec<String>,
+    /// Those of them that may be declared: [`CodecsBuilder::allow`](crate::CodecsBuilder::allow) allows them, or
+    /// [`on_not_allowed`](crate::CodecsBuilder::on_not_allowed) names the codec. `application/*+json` are types of both parts.
+    pub accepts: Vec<String>,
+    /// Whether the ContentType that it writes may be declared.
+    pub accepts_own: bool,
 }
 
 impl CodecsDescription<'_> {
@@ -58,11 +63,25 @@ impl CodecsDescription<'_> {
     #[must_use]
     pub fn table(&self) -> DecisionTable {
         let Rules { members, limits, .. } = self.0;
-        let codecs = members.iter().map(|member| CodecEntry {
-            name: member.name,
-            format: format_name(member.format),
-            writes: member.content_type,
-            reads: member.media_types.iter().map(MediaType::to_string).collect(),
+        let codecs = members.iter().enumerate().map(|(index, member)| {
+            let reads: Vec<_> = member.media_types.iter().map(MediaType::to_string).collect();
+            let is_unlisted_read = self.0.not_allowed.steps.iter().any(|step| step.codec == index);
+            let mut accepts = Vec::new();
+            for types in member.media_types.iter().filter(|_| !is_unlisted_read) {
+                for accepted in self.0.allowed.allowed_of(types) {
+                    if !accepts.contains(&accepted) {
+                        accepts.push(accepted);
+                    }
+                }
+            }
+            CodecEntry {
+                name: member.name,
+                format: format_name(member.format),
+                writes: member.content_type,
+                accepts: if is_unlisted_read { reads.clone() } else { accepts },
+                accepts_own: is_unlisted_read || self.0.allowed.allows(&ContentType::parse(member.content_type)),
+                reads,
+            }
         });
         let route = |route: &Route| -> Vec<_> {
             route.steps.iter().map(|step| format!("{} ({})", members[step.codec].name, step.chosen)).collect()
@@ -93,7 +112,7 @@ impl fmt::Display for DecisionTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "codecs")?;
         for codec in &self.codecs {
-            let CodecEntry { name, format, writes, reads } = codec;
+            let CodecEntry { name, format, writes, reads, .. } = codec;
             writeln!(f, "  {name}: {format}, writes {writes}, reads {}", reads.join(", "))?;
         }
         writeln!(f, "ContentType")?;

@@ -75,3 +75,28 @@ fn the_table_is_data_too() {
     assert_eq!(data["chain"], serde_json::json!(["json"]));
     assert_eq!(data["max_depth"], 64);
 }
+
+/// Rules: J-40.
+#[test]
+fn the_table_has_what_may_be_declared() {
+    let of = |allow: &[&str], policy: Policy| {
+        let set = Codecs::builder().with(Json::default()).with(Text);
+        let set = set.allow(allow).on_not_allowed(policy).build().unwrap();
+        let table = set.describe().table();
+        table.codecs.iter().map(|codec| (codec.accepts.join(" "), codec.accepts_own)).collect::<Vec<_>>()
+    };
+    let (none, types) = (|| (String::new(), false), |text: &str, own| (text.to_owned(), own));
+    for (allow, json, text) in [
+        (&["application/json"][..], types("application/json", true), none()),
+        (&["application/vnd.a+json"], types("application/vnd.a+json", false), none()),
+        (&["*/*+json"], types("*/*+json", false), types("text/*+json", false)),
+        (&["text/*"], types("text/json text/x-json text/*+json", false), types("text/plain text/*", true)),
+        (&["text/csv", "text/plain"], none(), types("text/plain text/csv", true)),
+    ] {
+        assert_eq!(of(allow, Policy::Reject), [json, text], "{allow:?}");
+    }
+    // The codec that it names reads what is not listed.
+    let all = Codecs::builder().with(Text).build().unwrap().describe().table().codecs[0].reads.join(" ");
+    let named = of(&["application/json"], Policy::Codec("text"));
+    assert_eq!(named, [types("application/json", true), (all, true)]);
+}
