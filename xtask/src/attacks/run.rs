@@ -71,7 +71,7 @@ fn missing(tests: &Tests, packages: &[(PathBuf, String)], selected: &[(String, S
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Target {
     package: String,
-    /// `None` for the library.
+    /// `None` for the library and the programs of `src`.
     program: Option<String>,
 }
 
@@ -88,10 +88,11 @@ impl Target {
     }
 }
 
-/// Each argument once: cargo takes `--lib` for all packages, and not twice.
+/// Each argument once: cargo takes `--lib` for all packages, and not twice. A file of `src` may belong to a program.
 fn arguments(targets: &BTreeSet<Target>) -> BTreeSet<String> {
     let program = |target: &Target| target.program.as_ref().map_or("--lib".into(), |name| format!("--test={name}"));
-    targets.iter().flat_map(|target| [format!("--package={}", target.package), program(target)]).collect()
+    let each = targets.iter().flat_map(|target| [format!("--package={}", target.package), program(target)]);
+    each.chain(["--bins".to_owned()]).collect()
 }
 
 /// Folder, inside the workspace, and name of each package.
@@ -139,7 +140,7 @@ mod tests {
         assert_eq!(target("tests/clusters/src/lib.rs"), of("cluster-tests", None));
         let files = ["src/lib.rs", "tests/one.rs", "tests/clusters/src/lib.rs"];
         let arguments = Vec::from_iter(arguments(&files.map(target).into()));
-        assert_eq!(arguments, ["--lib", "--package=cluster-tests", "--package=consign", "--test=one"]);
+        assert_eq!(arguments, ["--bins", "--lib", "--package=cluster-tests", "--package=consign", "--test=one"]);
     }
 
     #[test]
