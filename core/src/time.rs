@@ -10,7 +10,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use self::instant::date;
@@ -70,6 +70,21 @@ impl Timestamp {
     #[must_use]
     pub fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+}
+
+/// Whole milliseconds, saturating. Times before 1970 are negative.
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => Self::EPOCH.saturating_add(after),
+            Err(before) => {
+                let (before, millisecond) = (before.duration(), Duration::from_millis(1));
+                // An instant within a millisecond belongs to the one that has begun.
+                let whole = before.saturating_add(millisecond.saturating_sub(Duration::from_nanos(1)));
+                Self(0_i64.saturating_sub_unsigned(millis(whole)))
+            }
+        }
     }
 }
 
@@ -266,6 +281,19 @@ fn system_utc() -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_time_is_cut_to_the_millisecond_that_has_begun() {
+        let at = |nanos: i64| {
+            let distance = Duration::from_nanos(nanos.unsigned_abs());
+            let epoch = SystemTime::UNIX_EPOCH;
+            Timestamp::from(if nanos < 0 { epoch - distance } else { epoch + distance }).as_millis()
+        };
+        let millis = [0, 999_999, 1_000_000, -1, -1_000_000, -1_000_001].map(at);
+        assert_eq!(millis, [0, 0, 1, -1, -1, -2]);
+        let late = SystemTime::UNIX_EPOCH + Duration::from_millis(253_402_300_800_000);
+        assert_eq!(Timestamp::from(late), Timestamp::MAX);
+    }
 
     #[test]
     fn a_timestamp_is_written_in_iso_8601() {

@@ -57,9 +57,9 @@ impl<C, L> PublisherBuilder<C, L> {
             + Sync
             + 'static,
     {
-        let in_flight = InFlightLayer::new(self.in_flight);
+        let (in_flight, clock) = (InFlightLayer::new(self.in_flight), sender.clock());
         let service = self.layers.service(in_flight.layer(SharedSender::new(sender)));
-        Publisher { codecs: self.codecs, stack: Arc::new(Typed(MessageIdLayer::new().layer(service))) }
+        Publisher { codecs: self.codecs, stack: Arc::new(Typed(MessageIdLayer::new().layer(service))), clock }
     }
 }
 

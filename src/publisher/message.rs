@@ -1,4 +1,4 @@
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use consign_codecs::{CodecSet, Encode};
 
@@ -7,6 +7,7 @@ use crate::{
     Message,
     message::{InvalidArgument, Properties, fluent::fluent_properties},
     middleware::encode::{Outbound, encode_value},
+    time::{Clock, SystemClock},
     transport::{BoxFuture, SendError},
 };
 
@@ -32,6 +33,24 @@ impl<'p, C: CodecSet> PublishMessage<'p, C> {
     /// Sets the codec of this value by name. Without it the first codec of the set is used.
     pub fn codec(mut self, name: &'static str) -> Self {
         self.codec = Some(name);
+        self
+    }
+
+    /// Schedules the message: it is delivered when `delay` has passed from this call, by the clock of the
+    /// [sender](crate::transport::Sender::clock), or that of the system if it has none. A transport without
+    /// [scheduling](crate::transport::Capability::Scheduling) refuses it.
+    ///
+    /// ```
+    /// # async fn remind(publisher: &consign::Publisher) -> Result<(), consign::transport::SendError> {
+    /// use std::time::Duration;
+    ///
+    /// publisher.message("invoice.due").delay(Duration::from_secs(3_600)).send(&17).await
+    /// # }
+    /// ```
+    pub fn delay(mut self, delay: Duration) -> Self {
+        let clock = self.publisher.clock.as_ref();
+        let now = clock.map_or_else(|| SystemClock::new().now(), |clock| clock.now()).utc;
+        self.properties.set_scheduled_enqueue_time(now.saturating_add(delay));
         self
     }
 

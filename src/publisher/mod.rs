@@ -70,7 +70,7 @@
 //!
 //! # Scheduled messages
 //!
-//! `.scheduled_enqueue_time(at)` on a [message](Publisher::message) delays it until then, on a transport with
+//! `.delay(duration)` or `.scheduled_enqueue_time(at)` on a [message](Publisher::message) delays it until then, on a transport with
 //! [scheduling](crate::transport::Capability::Scheduling); any other refuses it. To cancel it later, pass what
 //! [`PublishMessage::encode`] returns to [`ScheduleMessages::schedule`](crate::transport::ScheduleMessages::schedule), which
 //! returns sequence numbers. Such a message does not pass the layers.
@@ -100,6 +100,7 @@ pub use self::{builder::PublisherBuilder, message::PublishMessage};
 use crate::{
     Message,
     middleware::encode::{OutboundMessage, encode_message},
+    time::Clock,
     transport::{Batch, BoxFuture, SendError, Sender},
 };
 
@@ -114,6 +115,8 @@ pub struct Publisher<
 > {
     codecs: Codecs<C>,
     stack: Arc<dyn Stack>,
+    /// That of the sender, if it has one.
+    clock: Option<Arc<dyn Clock>>,
 }
 
 impl<C: CodecSet> Publisher<C> {
@@ -212,7 +215,7 @@ fn refused(error: SendError) -> BoxFuture<Result<(), SendError>> {
 
 impl<C> Clone for Publisher<C> {
     fn clone(&self) -> Self {
-        Self { codecs: self.codecs.clone(), stack: Arc::clone(&self.stack) }
+        Self { codecs: self.codecs.clone(), stack: Arc::clone(&self.stack), clock: self.clock.clone() }
     }
 }
 

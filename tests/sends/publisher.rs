@@ -65,6 +65,17 @@ async fn a_publisher_in_a_state_sends_values_of_several_types() {
     assert_ne!(messages[0].message_id(), messages[1].message_id());
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_delay_is_by_the_clock_of_the_sender() {
+    let queue = TestBroker::new().queue("orders");
+    let publisher = Publisher::new(Codecs::json(), queue.sender().unwrap()).clone();
+    publisher.message("later").delay(60 * SECOND).send(&1).await.unwrap();
+    let mut receiver = queue.receiver();
+    assert!(receiver.receive_within(59 * SECOND).await.is_err());
+    let delivery = receiver.receive_within(2 * SECOND).await.unwrap();
+    assert_eq!(delivery.message.subject(), Some("later"));
+}
+
 #[tokio::test]
 async fn a_send_that_is_not_awaited_sends_nothing() {
     let queue = TestBroker::new().queue("orders");
