@@ -89,22 +89,22 @@ pub trait Sender: Send + Sync + 'static {
     }
 }
 
-/// The method `send` of every sending stack.
-pub trait SendExt {
+/// The method `send` of every sending stack: a service whose response is `()`, and whose error converts into a [`SendError`].
+pub trait SendExt<R> {
     /// Makes the stack ready and sends one request: a message, a batch, or a value that a layer encodes.
-    fn send<R>(&mut self, request: R) -> impl Future<Output = Result<(), SendError>>
-    where
-        Self: Service<R, Response = ()>,
-        Self::Error: Into<SendError>,
-    {
-        async move {
-            poll_fn(|cx| self.poll_ready(cx)).await.map_err(Into::into)?;
-            self.call(request).await.map_err(Into::into)
-        }
-    }
+    fn send(&mut self, request: R) -> impl Future<Output = Result<(), SendError>>;
 }
 
-impl<S> SendExt for S {}
+impl<S, R> SendExt<R> for S
+where
+    S: Service<R, Response = ()>,
+    S::Error: Into<SendError>,
+{
+    async fn send(&mut self, request: R) -> Result<(), SendError> {
+        poll_fn(|cx| self.poll_ready(cx)).await.map_err(Into::into)?;
+        self.call(request).await.map_err(Into::into)
+    }
+}
 
 /// A [`Sender`] as the innermost service of a sending stack.
 #[derive(Clone)]
