@@ -52,6 +52,11 @@ pub trait Handler<Args, S, C>: Call<Args> + 'static {
 
 /// A function of up to eight arguments of any type. As a bound beside [`Handler`] it fixes the argument types before
 /// the compiler checks that they can be extracted from a message. So an error names the argument that cannot.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no `async fn` that can be called again and again, with up to 8 arguments",
+    label = "not such a function",
+    note = "an `async` closure must not capture: take the value as `State`, or write `move |..| {{ let value = value.clone(); async move {{ .. }} }}`"
+)]
 pub trait Call<Args> {}
 
 /// A function whose arguments can be taken out of a message, whatever it returns. Every [`Handler`] that is a function is

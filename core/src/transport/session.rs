@@ -43,6 +43,10 @@ use crate::{Message, message::SequenceNumber, time::Timestamp};
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not accept sessions: pass the `session_acceptor()` of a queue, or what `Sessions::sessions` of a transport returns",
+    label = "not a source of sessions"
+)]
 pub trait SessionSource: Send + Unpin {
     /// A locked session.
     type Session: Session;

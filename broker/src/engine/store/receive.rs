@@ -261,7 +261,8 @@ fn session_lock_lost() -> ReceiveError {
 
 #[cold]
 fn needs_a_session() -> ReceiveError {
-    ReceiveError::new(ErrorKind::InvalidOperation).with_detail("the entity requires sessions: accept a session")
+    ReceiveError::new(ErrorKind::InvalidOperation)
+        .with_detail("the entity requires sessions: accept a session, as a `SessionConsumer` does")
 }
 
 impl Store {
