@@ -144,6 +144,13 @@ fn announce(
     if has_page {
         lines.push(format!("Page: {http}://{address}/$page/"));
     }
+    if let Some(amqp) = ports.amqp.as_ref().map(local).transpose()?
+        && !has_keys
+        && !ports.is_http_tls
+    {
+        let http_port = address.port();
+        lines.push(format!("Commands: --url 'servicebus://any:any@{amqp}?emulator=true&http_port={http_port}'"));
+    }
     lines.push(format!("Ready in {} ms.", began.elapsed().as_millis()));
     let mut out = io::stdout().lock();
     writeln!(out, "{}", lines.join("\n"))?;
