@@ -185,10 +185,14 @@ pub use crate::build_error::{BuildError, BuildErrorKind};
 pub use crate::decode::MessageExt;
 #[doc(no_inline)]
 pub use crate::{message::Message, settlement::Disposition};
+// `cargo doc --no-deps` has no pages of these crates to link to.
 #[cfg(feature = "embedded")]
+#[doc(inline)]
 pub use consign_broker as broker;
+#[doc(inline)]
 pub use consign_codecs as codecs;
 pub use consign_core::{administration, message, mime, time};
+#[doc(inline)]
 pub use consign_rules as rules;
 
 #[cfg(all(
