@@ -89,8 +89,10 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 /// where the first no longer counts a `nack`. The larger one counts: the message then has a
 /// [`Received`] with its delivery tag and the number of this delivery, to which the property of `count_delivery` is added. Other deliveries have
 /// no `Received`, because RabbitMQ does not count them: `DeliveryLimitLayer` takes them as the first one, or reads the
-/// property of `count_delivery`. A redelivery without either number, as on a classic queue, is an INFO line: a loop that
-/// returns it by `nack` delivers it without a limit, and one that publishes the copy of [`abandoned`] does not.
+/// property of `count_delivery`. On a first delivery both headers are ignored: a program that publishes received properties again
+/// publishes them too. A classic queue leaves them on redeliveries as well, and they count there. A redelivery without either
+/// number, as on a classic queue, is an INFO line: a loop that returns it by `nack` delivers it without a limit, and one that
+/// publishes the copy of [`abandoned`] does not.
 ///
 /// # Errors
 ///
@@ -98,7 +100,7 @@ pub fn from_lapin(properties: &BasicProperties, payload: impl Into<Bytes>) -> Re
 pub fn from_delivery(delivery: &Delivery) -> Result<Message, UnreadableMessage> {
     let (mut message, facts, unreadable) = read(&delivery.properties, Bytes::copy_from_slice(&delivery.data));
     let counted = counted(&message);
-    if let Some(failed) = delivery_count(&delivery.properties) {
+    if let Some(failed) = delivery_count(delivery) {
         // RabbitMQ counts the deliveries of a copy from its publication on.
         let failed = failed.saturating_add(counted.map_or(0, |counted| u32::try_from(counted).unwrap_or(u32::MAX)));
         let number = SequenceNumber::new(if facts.number == 0 { delivery.delivery_tag } else { facts.number });
@@ -170,7 +172,7 @@ pub fn dead_letter(delivery: &Delivery, mut letter: DeadLetter) -> Result<(Basic
 pub fn abandoned(delivery: &Delivery, changes: Changes) -> Result<(BasicProperties, Bytes), SendError> {
     let payload = Bytes::copy_from_slice(&delivery.data);
     let (mut message, facts, _) = read(&delivery.properties, payload.clone());
-    let failed = u64::from(delivery_count(&delivery.properties).unwrap_or(0));
+    let failed = u64::from(delivery_count(delivery).unwrap_or(0));
     let failed = failed.saturating_add(counted(&message).map_or(1, |counted| counted.saturating_add(1)));
     let properties = message.properties_mut().application_properties_mut();
     properties.merge(changes.into_permitted());
@@ -295,9 +297,10 @@ fn read(properties: &BasicProperties, payload: Bytes) -> (Message, Facts, Option
     (message, facts, unreadable)
 }
 
-/// The number of earlier deliveries, which RabbitMQ sets on redelivered messages of quorum queues.
-fn delivery_count(properties: &BasicProperties) -> Option<u32> {
-    let headers = properties.headers().as_ref().map(FieldTable::inner)?;
+/// The number of earlier deliveries, which RabbitMQ sets on redelivered messages of quorum queues. On a first delivery the headers
+/// are those of the publisher.
+fn delivery_count(delivery: &Delivery) -> Option<u32> {
+    let headers = delivery.properties.headers().as_ref().filter(|_| delivery.redelivered).map(FieldTable::inner)?;
     let counts = [COUNT, wire::ACQUIRED].into_iter().filter_map(|name| wire::integer(headers.get(name)?));
     u32::try_from(counts.max()?.max(0)).ok()
 }

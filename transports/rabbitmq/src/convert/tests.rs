@@ -93,6 +93,18 @@ fn only_counted_deliveries_have_a_number() {
     assert_eq!(read.received().map(|received| received.delivery_count), Some(7));
 }
 
+/// Rules: K-120.
+/// A program that publishes received properties again publishes these headers too, and RabbitMQ keeps them on the first delivery.
+#[test]
+fn counts_of_a_publisher_are_not_those_of_the_queue() {
+    let counts = ["x-delivery-count", "x-acquired-count"].map(|name| (name, AMQPValue::LongLongInt(5)));
+    let mut first = delivery(BasicProperties::default().with_headers(table(&counts)), b"");
+    first.redelivered = false;
+    assert!(from_delivery(&first).unwrap().received().is_none());
+    let (copy, payload) = abandoned(&first, Changes::NONE).unwrap();
+    assert_eq!(counted(&from_lapin(&copy, payload).unwrap()), Some(1));
+}
+
 /// Rules: K-126.
 #[test]
 fn a_routed_delivery_has_its_routing_key_as_the_subject() {
