@@ -115,6 +115,7 @@ fn a_routed_delivery_has_its_routing_key_as_the_subject() {
     };
     for (exchange, raw, subject) in [
         ("events", BasicProperties::default(), Some("order.placed")),
+        ("events", BasicProperties::default().with_type("".into()), Some("order.placed")),
         ("events", BasicProperties::default().with_type("typed".into()), Some("typed")),
         ("", BasicProperties::default(), None),
     ] {

@@ -259,3 +259,26 @@ fn a_header_with_the_prefix_of_this_crate_is_read_and_stays_on_copies() {
     assert_eq!(copy.inner().get("sb-property-sb-tenant"), Some(&long("changed")));
     assert!(!copy.contains_key("sb-tenant"), "a settlement has changed it");
 }
+
+/// Rules: K-110, K-111.
+/// Some clients set each property, and leave those empty that the program did not set.
+#[test]
+fn an_empty_property_of_amqp_is_absent() {
+    let empty = BasicProperties::default()
+        .with_content_type("".into())
+        .with_message_id("".into())
+        .with_reply_to("".into())
+        .with_type("".into());
+    let (message, _) = decoded(&empty);
+    assert_eq!(message.properties(), &Properties::new());
+
+    let headers = ["sb-content-type", "sb-reply-to", "sb-subject"];
+    let headers = table(headers.map(|name| (name, long("ours"))).to_vec());
+    let (message, _) = decoded(&empty.with_headers(headers));
+    assert_eq!([message.content_type(), message.reply_to(), message.subject()], [Some("ours"); 3]);
+
+    // Those of a sender of this crate are received.
+    let sent = Message::builder().content_type("").correlation_id("").reply_to("").subject("").build("").unwrap();
+    let written = write(&sent, &Stamp::of_other(Expiration::Never)).unwrap();
+    assert_eq!(decoded(&written.properties).0.properties(), sent.properties());
+}

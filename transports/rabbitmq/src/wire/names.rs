@@ -54,6 +54,9 @@ pub(crate) const FOOTER: &str = "sb-footer";
 pub(crate) const APP_ID: &str = "app_id";
 pub(crate) const LONG_MESSAGE_ID: &str = "message_id";
 
+/// Headers of texts whose property of AMQP 0-9-1 is absent if it is empty.
+pub(super) const NEVER_EMPTY: [&str; 3] = [CONTENT_TYPE, SUBJECT, REPLY_TO];
+
 const PREFIX: &str = "sb-";
 
 /// Other names with the prefix are headers of another publisher.

@@ -38,19 +38,19 @@ pub(crate) struct Facts {
 
 /// Reads what AMQP 0-9-1 has a property for, but the time and the expiration.
 fn read_properties(raw: &BasicProperties, properties: &mut Properties) {
-    if let Some(value) = raw.content_type() {
+    if let Some(value) = set(raw.content_type().as_ref()) {
         properties.set_content_type(owned(value));
     }
     if let Some(value) = raw.correlation_id() {
         properties.set_correlation_id(owned(value));
     }
-    if let Some(value) = raw.kind() {
+    if let Some(value) = set(raw.kind().as_ref()) {
         properties.set_subject(owned(value));
     }
-    if let Some(value) = raw.reply_to() {
+    if let Some(value) = set(raw.reply_to().as_ref()) {
         properties.set_reply_to(reply_to::path(value.as_str()).unwrap_or_else(|| owned(value)));
     }
-    if let Some(value) = raw.message_id().as_ref().filter(|value| !value.as_str().is_empty())
+    if let Some(value) = set(raw.message_id().as_ref())
         && properties.set_message_id(owned(value)).is_err()
     {
         properties.application_properties_mut().insert(names::LONG_MESSAGE_ID, value.as_str());
@@ -179,10 +179,10 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
 /// program has changed it since. The message id is the exception: an id that does not fit there has a random one in its place.
 fn is_said_by_property(name: &str, raw: &BasicProperties) -> bool {
     match name {
-        names::CONTENT_TYPE => raw.content_type().is_some(),
+        names::CONTENT_TYPE => set(raw.content_type().as_ref()).is_some(),
         names::CORRELATION_ID => raw.correlation_id().is_some(),
-        names::SUBJECT => raw.kind().is_some(),
-        names::REPLY_TO => raw.reply_to().is_some(),
+        names::SUBJECT => set(raw.kind().as_ref()).is_some(),
+        names::REPLY_TO => set(raw.reply_to().as_ref()).is_some(),
         names::CONTENT_ENCODING => raw.content_encoding().is_some(),
         names::USER_ID => raw.user_id().is_some(),
         _ => false,
@@ -256,6 +256,11 @@ fn read_header(name: &str, value: &AMQPValue, properties: &mut Properties) -> Re
         _ => {}
     }
     Ok(())
+}
+
+/// An empty text is that of a client that sets every property.
+fn set(text: Option<&ShortString>) -> Option<&ShortString> {
+    text.filter(|text| !text.as_str().is_empty())
 }
 
 fn owned(text: &ShortString) -> String {

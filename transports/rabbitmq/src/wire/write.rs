@@ -84,7 +84,8 @@ pub(crate) fn write(message: &Message, stamp: &Stamp) -> Result<Written, SendErr
     let is_mirrored = stamp.mirrored;
     let mut place = |value: Option<&str>, header: &'static str| {
         let value = value?;
-        let short = short(value);
+        // Readers take an empty property as absent.
+        let short = short(value).filter(|_| !(value.is_empty() && names::NEVER_EMPTY.contains(&header)));
         if is_mirrored || short.is_none() {
             insert(&mut headers, header, text(value));
         }
