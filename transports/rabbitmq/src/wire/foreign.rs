@@ -282,3 +282,27 @@ fn an_empty_property_of_amqp_is_absent() {
     let written = write(&sent, &Stamp::of_other(Expiration::Never)).unwrap();
     assert_eq!(decoded(&written.properties).0.properties(), sent.properties());
 }
+
+/// Rules: K-112.
+#[test]
+fn only_names_that_this_crate_escapes_are_read_without_the_prefix() {
+    let headers = table(vec![
+        ("foo", long("own")),
+        ("sb-property-foo", long("of another")),
+        ("sb-property-CC", long("elsewhere")),
+        ("sb-property-sb-property-x", long("x")),
+    ]);
+    let raw = BasicProperties::default().with_headers(headers.clone());
+    let (message, _) = decoded(&raw);
+    for (name, value) in
+        [("foo", "own"), ("sb-property-foo", "of another"), ("CC", "elsewhere"), ("sb-property-x", "x")]
+    {
+        assert_eq!(text(&message, name), Some(value), "{name}");
+    }
+    let copy = again(&message, &stamp(), &raw, Bytes::new()).unwrap().properties;
+    let written = copy.headers().clone().unwrap();
+    for (name, value) in headers.inner() {
+        assert_eq!(written.inner().get(name), Some(value), "{name}");
+    }
+    assert_eq!(decoded(&copy).0.application_properties(), message.application_properties());
+}

@@ -145,7 +145,12 @@ pub(super) fn is_read(name: &str) -> bool {
     if name.starts_with(PREFIX) { !OWN.contains(&name) } else { !is_reserved(name) }
 }
 
+/// Returns the name of the application property that a sender of this crate has written under [`ESCAPE`].
+pub(super) fn escaped(header: &str) -> Option<&str> {
+    header.strip_prefix(ESCAPE).filter(|name| is_reserved(name))
+}
+
 /// Whether a header has the prefix of this crate, and is one of another publisher.
 pub(crate) fn is_foreign(name: &str) -> bool {
-    name.starts_with(PREFIX) && is_read(name) && !name.starts_with(ESCAPE)
+    name.starts_with(PREFIX) && is_read(name) && escaped(name).is_none()
 }

@@ -97,7 +97,7 @@ pub(crate) fn read(raw: &BasicProperties, payload: Bytes, mut report: impl FnMut
         if names::is_read(name) {
             let kind = types.and_then(|types| text(types.get(name)?)).and_then(property::Type::from_name);
             if let Some(value) = property::read(value, kind) {
-                let name = name.strip_prefix(names::ESCAPE).unwrap_or(name);
+                let name = names::escaped(name).unwrap_or(name);
                 properties.application_properties_mut().insert(name, value);
             } else if let Some(value) = nested::read(value) {
                 nested.push((name, value));

@@ -335,7 +335,7 @@ pub(crate) fn again(
         if name.as_str() == names::BODY {
             headers.insert(name.clone(), value.clone());
         }
-        if !names::is_read(name.as_str()) || name.as_str().starts_with(names::ESCAPE) {
+        if !names::is_read(name.as_str()) || names::escaped(name.as_str()).is_some() {
             continue;
         }
         match message.application_properties().get(name.as_str()) {
