@@ -139,7 +139,7 @@ pub fn from_routed_delivery(delivery: &Delivery) -> Result<Message, UnreadableMe
 }
 
 /// Returns the copy of a delivery for a dead-letter exchange or queue of yours: with the reason and the description of the
-/// dead letter as headers, with its other headers unchanged, `x-death` among them, and without `expiration`. The number of failed
+/// dead letter as headers, with its other headers unchanged, `x-death` and those that cannot be read among them, and without `expiration`. The number of failed
 /// deliveries of [`abandoned`] is removed, so that a copy that is put back into its queue has all its attempts.
 ///
 /// Publish it with the key of [`routing_key`], wait for the confirmation, and then acknowledge the delivery. A failure in between

@@ -203,6 +203,43 @@ fn a_dead_letter_keeps_what_it_came_with() {
     assert_eq!(read.dead_letter_description().map(|text| text.chars().count()), Some(4_096));
 }
 
+/// Rules: K-119, K-120.
+#[test]
+fn copies_keep_headers_that_cannot_be_read() {
+    for (name, value) in [
+        ("sb-session-id", AMQPValue::LongInt(7)),
+        ("sb-time-to-live-ms", AMQPValue::LongLongInt(-5)),
+        ("sb-annotations", AMQPValue::ByteArray([0xd1, 0, 0, 0, 9][..].into())),
+        ("sb-sequence-number", AMQPValue::LongString("first".into())),
+    ] {
+        let nested = AMQPValue::FieldArray(vec![AMQPValue::LongInt(5)].into());
+        let raw = BasicProperties::default().with_headers(table(&[(name, value.clone()), ("stack", nested.clone())]));
+        let delivered = delivery(raw, b"body");
+        let why = from_delivery(&delivered).unwrap_err().dead_letter().clone();
+        assert!(why.description.contains(name), "{why:?}");
+        let dead = dead_letter(&delivered, why.clone()).unwrap();
+        let failed = abandoned(&delivered, Changes::NONE).unwrap();
+        for (copy, payload) in [dead, failed] {
+            let kept = copy.headers().as_ref().unwrap().inner();
+            assert_eq!((kept.get(name), kept.get("stack")), (Some(&value), Some(&nested)), "{name}");
+            let again = from_lapin(&copy, payload).unwrap_err();
+            assert_eq!(again.dead_letter(), &why);
+            assert!(again.message().dead_letter_reason().is_none_or(|reason| reason == "MalformedHeader"));
+        }
+    }
+    let types = AMQPValue::LongString("u8".into());
+    let untyped = delivery(BasicProperties::default().with_headers(table(&[("sb-types", types.clone())])), b"");
+    let (dead, _) = dead_letter(&untyped, DeadLetter::ttl_expired()).unwrap();
+    assert_eq!(dead.headers().as_ref().unwrap().inner().get("sb-types"), Some(&types));
+    // A value of the copy counts.
+    let (failed, payload) = abandoned(&untyped, Changes::NONE).unwrap();
+    assert_eq!(counted(&from_lapin(&failed, payload).unwrap()), Some(1));
+    let headers = table(&[("sb-time-to-live-ms", AMQPValue::LongLongInt(-5))]);
+    let timed = BasicProperties::default().with_headers(headers).with_expiration("5000".into());
+    let (copy, payload) = abandoned(&delivery(timed, b""), Changes::NONE).unwrap();
+    assert_eq!(from_lapin(&copy, payload).unwrap().time_to_live(), Some(std::time::Duration::from_secs(5)));
+}
+
 /// Rules: K-120.
 #[test]
 fn a_property_that_amqp_cannot_have_is_refused() {

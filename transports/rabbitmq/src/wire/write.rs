@@ -14,7 +14,7 @@ use lapin::{
     types::{AMQPValue, FieldTable, ShortString},
 };
 
-use super::{SHORT, body, made_id, names, nested, property, property::text, value};
+use super::{SHORT, body, made_id, names, nested, property, property::text, read, value};
 use crate::{numbers::Numbers, reply_to, session};
 
 type Headers = BTreeMap<ShortString, AMQPValue>;
@@ -314,11 +314,15 @@ pub(crate) fn again(
     payload: Bytes,
 ) -> Result<Written, SendError> {
     let came = raw.headers().as_ref().map(FieldTable::inner);
+    // They are not in the message, and show why it was refused.
+    let mut unreadable = Vec::new();
+    read::read(raw, payload.clone(), |malformed| unreadable.push(malformed.part));
     let is_as_it_came =
         |name: &str, value: &Value| came.and_then(|came| nested::read(came.get(name)?)).as_ref() == Some(value);
     let mut own = message.clone();
     // Those that a sender of this crate has written stay in their order.
-    let is_foreign = came.is_some_and(|came| !came.contains_key(names::ANNOTATIONS));
+    let is_foreign =
+        came.is_some_and(|came| !came.contains_key(names::ANNOTATIONS) || unreadable.contains(&names::ANNOTATIONS));
     if is_foreign && message.pass_through().is_some_and(|rest| !rest.annotations.is_empty()) {
         own.properties_mut().pass_through_mut().annotations.retain(|(name, value)| !is_as_it_came(name, value));
     }
@@ -335,7 +339,8 @@ pub(crate) fn again(
         if name.as_str() == names::BODY {
             headers.insert(name.clone(), value.clone());
         }
-        if !names::is_read(name.as_str()) || names::escaped(name.as_str()).is_some() {
+        let is_own = !names::is_read(name.as_str()) || names::escaped(name.as_str()).is_some();
+        if is_own && !unreadable.contains(&name.as_str()) {
             continue;
         }
         match message.application_properties().get(name.as_str()) {
