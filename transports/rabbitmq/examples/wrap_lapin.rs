@@ -7,8 +7,9 @@ use consign::transport::{SendError, SendExt};
 use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
 use consign_rabbitmq::{convert, convert::Settlement, lapin};
 use futures_util::TryStreamExt;
-use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicPublishOptions, BasicQosOptions};
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicPublishOptions, BasicQosOptions};
 use lapin::{BasicProperties, Channel, types::FieldTable};
+use std::time::Duration;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
 
 async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient> {
@@ -27,8 +28,26 @@ pub(crate) async fn place(channel: &Channel, queue: &str, order: (&str, u64)) ->
     layers.service(client).send(OutboundMessage::new(order)).await
 }
 
+/// Publishes a copy, again after a growing pause while RabbitMQ refuses it. The original stays unacknowledged: the limit of a
+/// quorum queue would count each `nack`, and end with the loss of the message.
+async fn replace(channel: &Channel, to: [&str; 2], copy: (BasicProperties, bytes::Bytes)) -> Result<(), SendError> {
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match publish(channel, to, copy.clone()).await {
+            Err(error) if error.is_retryable() && channel.status().connected() => {
+                eprintln!("the copy is published again in {pause:?}: {error}");
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(10));
+            }
+            // Ends the loop if no queue takes the copy, or if the channel has closed.
+            published => return published,
+        }
+    }
+}
+
 pub(crate) async fn consume(channel: &Channel, queue: &str, exchange: &str) -> Result<(), BoxError> {
-    let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
+    // A quorum queue also counts the return of messages that were fetched, and not handled, when a consumer ended.
+    let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(20));
     let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
     channel.basic_qos(32, BasicQosOptions::default()).await?;
     let options = BasicConsumeOptions::default();
@@ -38,24 +57,16 @@ pub(crate) async fn consume(channel: &Channel, queue: &str, exchange: &str) -> R
             Ok(message) => stack.ready().await?.call(message).await.unwrap_or(Disposition::ABANDON),
             Err(unreadable) => unreadable.into(),
         };
-        let published = match convert::settlement(&delivery, disposition)? {
-            Settlement::DeadLetter(copy) => publish(channel, [exchange, convert::routing_key(&delivery)], copy).await,
+        match convert::settlement(&delivery, disposition)? {
+            Settlement::DeadLetter(copy) => replace(channel, [exchange, convert::routing_key(&delivery)], copy).await?,
             // Only quorum queues count deliveries. The copy counts on each kind of queue.
-            Settlement::Abandon(copy) => publish(channel, ["", queue], copy).await,
-            Settlement::Complete => Ok(()),
-        };
-        match published {
-            Ok(()) => delivery.ack(BasicAckOptions::default()).await?,
-            // Without a queue for it, the message would be redelivered without an end.
-            Err(error) if !error.is_retryable() => return Err(error.into()),
-            Err(error) => {
-                eprintln!("the message is redelivered: {error}");
-                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                delivery.nack(BasicNackOptions { requeue: true, ..Default::default() }).await?
-            }
-        };
+            Settlement::Abandon(copy) => replace(channel, ["", queue], copy).await?,
+            Settlement::Complete => {}
+        }
+        delivery.ack(BasicAckOptions::default()).await?;
     }
-    Ok(())
+    // For example because the queue was deleted.
+    Err("the subscription has ended".into())
 }
 
 #[tokio::main]

@@ -7,6 +7,8 @@ mod direct_replies;
 mod foreign;
 #[path = "foreign/history.rs"]
 mod history;
+#[path = "foreign/kept.rs"]
+mod kept;
 #[path = "foreign/kinds.rs"]
 mod kinds;
 mod support;

@@ -27,7 +27,7 @@ pub(crate) mod wrap_lapin;
 
 /// A queue of another program, and the exchange that takes its dead letters.
 pub(crate) struct Theirs {
-    connection: Connection,
+    pub(crate) connection: Connection,
     pub(crate) channel: Channel,
     pub(crate) queue: String,
     pub(crate) exchange: String,
@@ -63,7 +63,7 @@ impl Theirs {
     }
 
     /// A quorum queue, unless the arguments have another type.
-    async fn queue(&self, name: &str, arguments: &[(&str, AMQPValue)]) {
+    pub(crate) async fn queue(&self, name: &str, arguments: &[(&str, AMQPValue)]) {
         let mut all = FieldTable::default();
         all.insert("x-queue-type".into(), text("quorum"));
         for (name, value) in arguments {
@@ -162,7 +162,7 @@ async fn settles_each_message(kind: &str) {
     assert!(raw.contains_key(DeadLetter::REASON) && raw.contains_key(DeadLetter::DESCRIPTION));
     let message = convert::from_delivery(&failed).unwrap();
     let (reason, why) = (message.dead_letter_reason(), message.dead_letter_description().unwrap());
-    assert_eq!((reason, why.contains("3 delivery attempts")), (Some("MaxDeliveryCountExceeded"), true), "{why}");
+    assert_eq!((reason, why.contains("20 delivery attempts")), (Some("MaxDeliveryCountExceeded"), true), "{why}");
     assert_eq!((failed.routing_key.as_str(), message.payload()), (theirs.queue.as_str(), Some(&br#"["ink",0]"#[..])));
     assert!(message.message_id().is_some());
     // The consumer is still there with its settled deliveries: nothing is ready, and the queue's deletion reports no rest.
@@ -318,5 +318,5 @@ fn every_excerpt_of_the_page_is_in_the_example() {
         assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
     }
     let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
-    assert_eq!(source.lines().filter(is_code).count(), 64, "the page has this number");
+    assert_eq!(source.lines().filter(is_code).count(), 70, "the page has this number");
 }
