@@ -94,10 +94,7 @@ pub(crate) fn read(
     let number = said(name::SEQUENCE_NUMBER, beside).and_then(|number| u64::try_from(number).ok()).unwrap_or(number);
     let enqueued = said(name::ENQUEUED_TIME, &[Origin::Topic, Origin::Beside]).map_or(stored, Timestamp::from_millis);
     let count = said(name::DELIVERY_COUNT, beside).and_then(|count| u32::try_from(count).ok()).unwrap_or(0);
-    let (mut message, mut malformed) = match wire::decode(headers, payload.clone()) {
-        Ok(message) => (message, None),
-        Err(malformed) => (wire::bare(headers, payload), Some(malformed)),
-    };
+    let (mut message, mut malformed) = wire::decode_readable(headers, payload);
     if let (Origin::Subject(subject), None) = (origin, message.subject()) {
         message.properties_mut().set_subject(subject.to_owned());
     }

@@ -71,13 +71,10 @@ pub fn to_nats(message: &Message) -> Result<(HeaderMap, Bytes), SendError> {
 /// # Errors
 ///
 /// An [`UnreadableMessage`] with the reason `MalformedHeader`, if an `Sb-` header has a value that this crate does not write,
-/// or `HeaderSizeExceeded`, if the headers exceed the limits of a message. Its message has the unreadable headers as
-/// application properties, unchanged.
+/// or `HeaderSizeExceeded`, if the headers exceed the limits of a message. Its message has what the
+/// other headers hold, and the unreadable headers as application properties, unchanged.
 pub fn from_nats(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message, UnreadableMessage> {
-    let (mut message, mut malformed) = match wire::decode(headers, payload.clone()) {
-        Ok(message) => (message, None),
-        Err(malformed) => (wire::bare(headers, payload), Some(malformed)),
-    };
+    let (mut message, mut malformed) = wire::decode_readable(headers, payload);
     if message.properties_mut().fit() {
         malformed.get_or_insert(Malformed::TooLarge);
     }

@@ -71,6 +71,45 @@ fn an_unreadable_header_is_an_error_with_the_rest() {
 
 /// Rules: K-123.
 #[test]
+fn an_unreadable_header_leaves_the_others() {
+    let mut headers = HeaderMap::new();
+    let readable = [
+        ("Sb-Subject", "order.placed"),
+        ("Sb-Correlation-Id", "cart-7"),
+        ("Sb-Reply-To", "replies"),
+        ("Sb-Session-Id", "customer-7"),
+        ("Sb-Message-Id", "order-7"),
+        ("Sb-P-cents", "i32:120"),
+    ];
+    for (name, value) in readable {
+        headers.insert(name, value);
+    }
+    headers.insert("Sb-P-count", "i32:abc");
+    for (body, bad) in [(None, "Sb-P-count"), (Some("value"), "Sb-Body")] {
+        if let Some(body) = body {
+            headers.insert("Sb-Body", body);
+        }
+        let unreadable = from_nats(Some(&headers), "not json".into()).unwrap_err();
+        assert_eq!(unreadable.to_string(), format!("MalformedHeader: the header {bad} cannot be read"));
+        let letter = unreadable.dead_letter().clone();
+        let read = unreadable.into_message();
+        assert_eq!((read.subject(), read.correlation_id()), (Some("order.placed"), Some("cart-7")));
+        assert_eq!((read.reply_to(), read.session_id()), (Some("replies"), Some("customer-7")));
+        assert_eq!((read.message_id(), read.payload()), (Some("order-7"), Some(&b"not json"[..])));
+        assert_eq!(read.application_properties().get("cents"), Some(&120_i32.into()));
+        assert_eq!(read.application_properties().get("Sb-P-count"), Some(&"i32:abc".into()));
+        let (copy, payload) = dead_letter(Some(&headers), "not json".into(), letter).unwrap();
+        for (name, value) in readable {
+            assert_eq!(copy.get(name).map(HeaderValue::as_str), Some(value), "{name}");
+        }
+        let dead = from_nats(Some(&copy), payload).unwrap();
+        assert_eq!(dead.application_properties().get("Sb-P-count"), Some(&"i32:abc".into()));
+        assert_eq!(dead.dead_letter_reason(), Some("MalformedHeader"));
+    }
+}
+
+/// Rules: K-123.
+#[test]
 fn a_dead_letter_is_no_larger_than_a_server_takes() {
     let letter = || DeadLetter::new(DeadLetterReason::HandlerPermanent, "x".repeat(4_000));
     for (bytes, most) in [(1_047_000, 1 << 20), (3 << 20, 3 << 20)] {

@@ -58,22 +58,42 @@ pub(crate) fn wrong_session_subject(why: String) -> DeadLetter {
 
 /// Returns the message of headers and a payload. Headers of other clients override `Sb-` headers.
 pub(crate) fn decode(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message, Malformed> {
+    let (message, malformed) = decode_readable(headers, payload);
+    malformed.map_or(Ok(message), Err)
+}
+
+/// Returns what can be read of a message. Headers of this transport that cannot are application properties of it, unchanged and
+/// under their names; the error names the first of them.
+pub(crate) fn decode_readable(headers: Option<&HeaderMap>, payload: Bytes) -> (Message, Option<Malformed>) {
     let Some(headers) = headers.filter(|headers| !headers.is_empty()) else {
-        return Ok(Message::new(payload));
+        return (Message::new(payload), None);
     };
     let mut properties = Properties::new();
+    let mut refused = Vec::new();
     for (name, values) in headers.iter() {
         let name: &str = name.as_ref();
         if !name.starts_with(name::PREFIX) {
             continue;
         }
         let read = values.last().and_then(|value| set(&mut properties, name, &unescape(value.as_str())?));
-        read.ok_or_else(|| Malformed::Header(name.into()))?;
+        if read.is_none() {
+            refused.push(name);
+        }
     }
     note(headers, &mut properties);
     plain::read(headers, &mut properties);
-    let body = body(headers, payload)?;
-    Ok(Message::from_parts(properties, body))
+    let body = body(headers, payload.clone()).unwrap_or_else(|name| {
+        refused.push(name);
+        payload.into()
+    });
+    // The headers have no order.
+    refused.sort_unstable();
+    for name in &refused {
+        let values: Vec<&str> = headers.get_all(*name).map(HeaderValue::as_str).collect();
+        properties.application_properties_mut().insert(*name, values.join(", "));
+    }
+    let malformed = refused.first().map(|name| Malformed::Header((*name).to_owned()));
+    (Message::from_parts(properties, body), malformed)
 }
 
 /// Marks the id of a copy that this transport has made, if it has made the id too.
@@ -84,23 +104,6 @@ fn note(headers: &HeaderMap, to: &mut Properties) {
         // It was taken a moment ago.
         let _ = to.stamp_message_id(id);
     }
-}
-
-/// Returns the payload of a message with an unreadable header of this transport. Such headers become properties, unchanged and
-/// under their names.
-pub(crate) fn bare(headers: Option<&HeaderMap>, payload: Bytes) -> Message {
-    let mut properties = Properties::new();
-    if let Some(headers) = headers {
-        plain::read(headers, &mut properties);
-        for (name, values) in headers.iter() {
-            let name: &str = name.as_ref();
-            if name.starts_with(name::PREFIX) {
-                let values: Vec<&str> = values.iter().map(HeaderValue::as_str).collect();
-                properties.application_properties_mut().insert(name, values.join(", "));
-            }
-        }
-    }
-    Message::from_parts(properties, payload.into())
 }
 
 /// Sets the property of one header. `None` if it cannot be read; an unknown header sets nothing.
@@ -127,9 +130,12 @@ fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
     Some(())
 }
 
-fn body(headers: &HeaderMap, payload: Bytes) -> Result<MessageBody, Malformed> {
+/// Returns the body, or the name of the header that does not describe the payload.
+fn body(headers: &HeaderMap, payload: Bytes) -> Result<MessageBody, &'static str> {
+    const SECTIONS: &str = "Sb-Sections";
+    const BODY: &str = "Sb-Body";
     if let Some(lengths) = headers.get(name::SECTIONS) {
-        return sections(lengths.as_str(), payload).ok_or_else(|| Malformed::Header(name::SECTIONS.to_string()));
+        return sections(lengths.as_str(), payload).ok_or(SECTIONS);
     }
     let Some(kind) = headers.get(name::BODY) else { return Ok(payload.into()) };
     let body = match kind.as_str() {
@@ -141,7 +147,7 @@ fn body(headers: &HeaderMap, payload: Bytes) -> Result<MessageBody, Malformed> {
         }
         _ => None,
     };
-    body.ok_or_else(|| Malformed::Header(name::BODY.to_string()))
+    body.ok_or(BODY)
 }
 
 fn sections(lengths: &str, mut payload: Bytes) -> Option<MessageBody> {

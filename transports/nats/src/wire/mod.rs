@@ -7,7 +7,7 @@ mod plain;
 mod text;
 
 pub(crate) use self::{
-    decode::{Malformed, bare, decode, wrong_session_subject},
+    decode::{Malformed, decode, decode_readable, wrong_session_subject},
     encode::{encode, encode_copy},
     foreign::{foreign, keep},
     plain::{add_unread, invalid_request, read_service_error, write_service_error},
