@@ -2,13 +2,16 @@
 //! `cargo run -p consign-nats --example wrap_async_nats -- URL STREAM CONSUMER SUBJECT DEAD`.
 use std::time::Duration;
 
-use async_nats::jetstream::{AckKind, Context, consumer::PullConsumer};
+use async_nats::HeaderMap;
+use async_nats::jetstream::consumer::{PullConsumer, pull::MessagesErrorKind};
+use async_nats::jetstream::{AckKind, Context, Message as Delivery};
 use consign::middleware::encode::{EncodeLayer, OutboundMessage};
 use consign::middleware::{catch_panic::CatchPanicLayer, dead_letter::DeadLetterLayer};
 use consign::middleware::{delivery_limit::DeliveryLimitLayer, message_id::MessageIdLayer};
 use consign::routing::{Body, Router};
+use consign::settlement::{DeadLetter, Transient};
 use consign::transport::{ErrorKind, SendError, SendExt};
-use consign::{Disposition, Message, codecs::Codecs, settlement::Transient};
+use consign::{Disposition, Message, codecs::Codecs};
 use consign_nats::{async_nats, convert};
 use futures_util::TryStreamExt;
 use tower::{BoxError, Service, ServiceBuilder, ServiceExt, service_fn};
@@ -17,15 +20,32 @@ async fn priced(Body((sku, cents)): Body<(String, u64)>) -> Result<(), Transient
     if cents == 0 { Err(Transient::new(format!("{sku} has no price"))) } else { Ok(()) }
 }
 
+/// Publishes, and waits until a stream has stored the message.
+async fn publish(jetstream: &Context, subject: &str, message: (HeaderMap, bytes::Bytes)) -> Result<(), SendError> {
+    let (headers, payload) = message;
+    convert::confirmed(jetstream.publish_with_headers(subject.to_owned(), headers, payload).await).await
+}
+
 pub(crate) async fn place(jetstream: &Context, subject: &str, order: (&str, u64)) -> Result<(), SendError> {
-    let client = service_fn(async |message: Message| {
-        let (headers, payload) = convert::to_nats(&message)?;
-        let sent = async { jetstream.publish_with_headers(subject.to_owned(), headers, payload).await?.await };
-        let failed = |error| SendError::new(ErrorKind::CommunicationProblem).with_source(error);
-        sent.await.map(drop).map_err(failed)
-    });
+    let client = service_fn(async |message: Message| publish(jetstream, subject, convert::to_nats(&message)?).await);
     let layers = ServiceBuilder::new().layer(MessageIdLayer::new()).layer(EncodeLayer::new(Codecs::json()));
     layers.service(client).send(OutboundMessage::new(order)).await
+}
+
+/// Publishes the dead letter of a delivery, again after an error that may pass. The delivery stays locked meanwhile.
+async fn bury(jetstream: &Context, dead: &str, delivery: &Delivery, why: DeadLetter) -> Result<(), SendError> {
+    let copy = convert::dead_letter_of(delivery, why)?;
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match publish(jetstream, dead, copy.clone()).await {
+            Err(error) if error.is_retryable() => eprintln!("the dead letter is published again: {error}"),
+            published => return published,
+        }
+        // If it cannot be sent, the message is delivered again.
+        let _ = delivery.ack_with(AckKind::Progress).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(10));
+    }
 }
 
 pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: &str) -> Result<(), BoxError> {
@@ -38,22 +58,34 @@ pub(crate) async fn consume(jetstream: &Context, consumer: &PullConsumer, dead: 
     let mut stack = layers.layer(CatchPanicLayer::new()).service(router);
     // The acknowledgement wait of a message runs while it waits in the client.
     let mut deliveries = consumer.stream().max_messages_per_batch(1).messages().await?;
-    while let Some(delivery) = deliveries.try_next().await? {
+    loop {
+        let delivery = match deliveries.try_next().await {
+            Ok(delivery) => delivery.ok_or("the deliveries have ended")?,
+            Err(error) if error.kind() == MessagesErrorKind::ConsumerDeleted => return Err(error.into()),
+            Err(error) => {
+                eprintln!("the client pulls again: {error}");
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            }
+        };
         let disposition = match convert::from_jetstream(&delivery) {
             Ok(message) => stack.ready().await?.call(message).await,
             Err(unreadable) => Ok(unreadable.into()),
         };
         match disposition {
             Ok(Disposition::Complete) => delivery.ack().await?,
-            Ok(Disposition::DeadLetter(why)) => {
-                let (headers, payload) = convert::dead_letter_of(&delivery, *why)?;
-                jetstream.publish_with_headers(dead.to_owned(), headers, payload).await?.await?;
-                delivery.ack_with(AckKind::Term).await?;
-            }
+            Ok(Disposition::DeadLetter(why)) => match bury(jetstream, dead, &delivery, *why).await {
+                Ok(()) => delivery.ack_with(AckKind::Term).await?,
+                // It stays in the stream, until more bytes are permitted or someone removes it.
+                Err(error) if error.kind() == ErrorKind::MessageSizeExceeded => {
+                    eprintln!("a message cannot be dead-lettered: {error}");
+                    delivery.ack_with(AckKind::Nak(Some(Duration::from_secs(60)))).await?;
+                }
+                Err(error) => return Err(error.into()),
+            },
             _ => delivery.ack_with(AckKind::Nak(Some(Duration::from_millis(100)))).await?,
         }
     }
-    Ok(())
 }
 
 #[tokio::main]

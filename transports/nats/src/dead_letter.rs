@@ -2,7 +2,12 @@
 
 use async_nats::HeaderMap;
 use bytes::Bytes;
-use consign_core::{Message, settlement::DeadLetter, transport::SettleError};
+use consign_core::{
+    Message,
+    message::Properties,
+    settlement::{DeadLetter, DeadLetterReason},
+    transport::{SendError, SettleError},
+};
 
 use crate::{error::Fault, wire};
 
@@ -63,4 +68,35 @@ pub(crate) fn encode(
         }
     }
     Ok((headers, payload))
+}
+
+/// Encodes a dead letter whose payload leaves little space: with each value once, and with the reason alone. Without space for the
+/// other properties they are left out, the MessageId last. `None` if the reason does not fit either.
+pub(crate) fn encode_short(
+    message: &Message,
+    reason: &DeadLetterReason,
+    came: &HeaderMap,
+    max_payload: usize,
+) -> Result<Option<(HeaderMap, Bytes)>, SendError> {
+    let mut whole = message.clone();
+    let properties = whole.properties_mut().application_properties_mut();
+    properties.remove(DeadLetter::REASON);
+    properties.remove(DeadLetter::DESCRIPTION);
+    let mut ids = whole.clone();
+    ids.properties_mut().fit_within(0);
+    let mut id = Message::from_parts(Properties::new(), message.body().clone());
+    let bare = id.clone();
+    if let Some(text) = message.message_id() {
+        // It was taken a moment ago.
+        let _ = id.properties_mut().set_message_id(text.to_owned());
+    }
+    for message in [whole, ids, id, bare] {
+        let (mut headers, payload) = wire::encode_short(&message, came)?;
+        wire::write_reason(reason.as_str(), &mut headers);
+        let size = wire::size(&headers);
+        if size <= wire::MAX_HEADERS && size + payload.len() <= max_payload {
+            return Ok(Some((headers, payload)));
+        }
+    }
+    Ok(None)
 }

@@ -26,7 +26,7 @@ use bytes::Bytes;
 use consign_core::{
     Message,
     message::{PropertyValue, Received, SequenceNumber},
-    settlement::{DeadLetter, UnreadableMessage},
+    settlement::{DeadLetter, DeadLetterReason, UnreadableMessage},
     transport::{Capability, ErrorKind, SendError, Unsupported},
 };
 
@@ -35,6 +35,10 @@ use crate::{
     read::{self, Facts, Origin, Read, facts},
     wire::{self, Malformed},
 };
+
+mod confirmed;
+
+pub use self::confirmed::confirmed;
 
 /// Returns the headers and the payload of a message.
 ///
@@ -92,7 +96,8 @@ pub fn from_nats(headers: Option<&HeaderMap>, payload: Bytes) -> Result<Message,
 ///
 /// # Errors
 ///
-/// As [`from_nats`]. A message that JetStream has not delivered is converted without a `Received`.
+/// As [`from_nats`], and `MissingPayload` for a delivery of a consumer with `headers_only`, which [`dead_letter_of`] refuses too. A
+/// message that JetStream has not delivered is converted without a `Received`.
 pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, UnreadableMessage> {
     let (Ok((facts, _)), Ok(info)) = (facts(&delivery.message), delivery.info()) else {
         return from_nats(delivery.headers.as_ref(), delivery.payload.clone());
@@ -101,7 +106,12 @@ pub fn from_jetstream(delivery: &jetstream::Message) -> Result<Message, Unreadab
     let Read { message, number, enqueued, malformed, .. } =
         read::read(origin, headers, delivery.payload.clone(), facts.number, facts.stored, info.stream);
     let received = Received::new(SequenceNumber::new(number), enqueued, deliveries(&facts, &message));
-    readable(message.with_received(received), malformed)
+    let message = message.with_received(received);
+    if lacks_payload(delivery) {
+        let reason = DeadLetterReason::Application("MissingPayload".into());
+        return Err(UnreadableMessage::new(message, DeadLetter::new(reason, LACKS_PAYLOAD)));
+    }
+    readable(message, malformed)
 }
 
 /// Returns the copy of a message for a dead-letter subject of yours: with the reason and the description of the dead letter as
@@ -128,17 +138,27 @@ pub fn dead_letter(
     const MAX_PAYLOAD: usize = 1 << 20;
     let max_payload = MAX_PAYLOAD.max(headers.map_or(0, wire::size) + payload.len());
     let message = from_nats(headers, payload).unwrap_or_else(UnreadableMessage::into_message);
-    copy(message, headers, letter, max_payload)
+    copy(message.clone(), headers, letter.clone(), max_payload).or_else(|error| match error.kind() {
+        // The server may take more than the original.
+        ErrorKind::MessageSizeExceeded => copy(message, headers, letter, usize::MAX),
+        _ => Err(error),
+    })
 }
 
 /// Returns the same copy as [`dead_letter`] for a delivery of JetStream. In addition it keeps the Subject of
 /// [`from_jetstream`], the subject that the message was published to, which the dead-letter subject replaces. It has at most as many
-/// bytes as the server permits.
+/// bytes as the server permits: if the payload leaves little space, it has the reason without the description, and then without the
+/// properties of the message, the MessageId last.
 ///
 /// # Errors
 ///
-/// As [`to_nats`]. A message that was read from a server causes none.
+/// [`MessageSizeExceeded`](ErrorKind::MessageSizeExceeded) if the payload leaves no space for the reason, about 60 bytes;
+/// [`InvalidOperation`](ErrorKind::InvalidOperation) for a delivery without its payload, of a consumer with `headers_only`. Do not
+/// terminate the delivery then. Otherwise as [`to_nats`]: a message that was read from a server causes none of these.
 pub fn dead_letter_of(delivery: &jetstream::Message, letter: DeadLetter) -> Result<(HeaderMap, Bytes), SendError> {
+    if lacks_payload(delivery) {
+        return Err(SendError::new(ErrorKind::InvalidOperation).with_detail(LACKS_PAYLOAD));
+    }
     let headers = delivery.headers.as_ref();
     let mut message = from_nats(headers, delivery.payload.clone()).unwrap_or_else(UnreadableMessage::into_message);
     if message.subject().is_none() {
@@ -157,8 +177,23 @@ fn copy(
     wire::keep(headers, &mut others, |name| !name.starts_with(wire::name::PREFIX) && name != COUNT);
     letter.fit(message.properties());
     message.properties_mut().application_properties_mut().remove(COUNT);
-    dead_letter::encode(&message, &letter, &others, max_payload)
-        .map_err(|error| SendError::new(error.kind()).with_detail(error.to_string()))
+    let (copy, payload) = dead_letter::encode(&message, &letter, &others, max_payload)
+        .map_err(|error| SendError::new(error.kind()).with_detail(error.to_string()))?;
+    if wire::size(&copy) + payload.len() <= max_payload {
+        return Ok((copy, payload));
+    }
+    dead_letter::encode_short(&message, &letter.reason, &others, max_payload)?.ok_or_else(|| {
+        let why = format!("a payload of {} bytes leaves no space for a reason in {max_payload} bytes", payload.len());
+        SendError::new(ErrorKind::MessageSizeExceeded).with_detail(why)
+    })
+}
+
+const LACKS_PAYLOAD: &str = "the message has no payload: its consumer has headers_only";
+
+/// Whether the server has left out the payload: it sends the size instead.
+fn lacks_payload(delivery: &jetstream::Message) -> bool {
+    let size = delivery.headers.as_ref().and_then(|headers| headers.get("Nats-Msg-Size"));
+    delivery.payload.is_empty() && size.and_then(|size| size.as_str().parse::<u64>().ok()).is_some_and(|size| size > 0)
 }
 
 /// The application property of `count_delivery`.

@@ -124,6 +124,69 @@ fn a_dead_letter_is_no_larger_than_a_server_takes() {
 
 /// Rules: K-123.
 #[test]
+fn a_dead_letter_takes_the_space_that_its_payload_leaves() {
+    const MAX: usize = 1 << 20;
+    let copied = |left: usize, from: &HeaderMap| {
+        let payload = Bytes::from(vec![b'x'; MAX - left - if from.is_empty() { 0 } else { wire::size(from) }]);
+        let mut message = from_nats(Some(from), payload).unwrap_or_else(UnreadableMessage::into_message);
+        message.properties_mut().set_subject("orders.placed.in.some.country");
+        let why = "the body is not JSON: expected value at line 1 column 1".repeat(4);
+        copy(message, Some(from), DeadLetter::new(DeadLetterReason::DeserializationFailed, why), MAX)
+    };
+    let mut tagged = HeaderMap::new();
+    tagged.insert("X-Tag", "a".repeat(64));
+    tagged.insert("Content-Type", "application/json");
+    tagged.insert("Sb-Message-Id", "order-7");
+    for (left, from, tag) in [(300, HeaderMap::new(), false), (60, HeaderMap::new(), false), (100, tagged, true)] {
+        let (headers, payload) = copied(left, &from).unwrap();
+        let size = wire::size(&headers) + payload.len();
+        assert!(size <= MAX, "{size}");
+        let read = from_nats(Some(&headers), payload).unwrap();
+        assert_eq!(read.dead_letter_reason(), Some("DeserializationFailed"));
+        assert_eq!(headers.get("X-Tag").is_some(), tag);
+        assert!(!tag || read.message_id() == Some("order-7"));
+    }
+    assert_eq!(copied(0, &HeaderMap::new()).unwrap_err().kind(), ErrorKind::MessageSizeExceeded);
+}
+
+/// Rules: K-123.
+/// Other programs find a header by its exact spelling.
+#[test]
+fn a_dead_letter_keeps_the_spelling_of_headers() {
+    let mut headers = HeaderMap::new();
+    let came = [
+        ("content-type", "text/plain"),
+        ("content-encoding", "gzip"),
+        ("traceParent", "00-1-2-3"),
+        ("CE-Type", "a%20b"),
+    ];
+    for (name, value) in came {
+        headers.insert(name, value);
+    }
+    let letter = || DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
+    let (copy, payload) = dead_letter(Some(&headers), "42".into(), letter()).unwrap();
+    let names: Vec<&str> = copy.iter().map(|(name, _)| name.as_ref()).collect();
+    for (name, value) in came {
+        assert_eq!(copy.get(name).map(HeaderValue::as_str), Some(value), "{name}");
+        assert_eq!(names.iter().filter(|other| other.eq_ignore_ascii_case(name)).count(), 1, "{names:?}");
+    }
+    assert!(!names.contains(&"Sb-Content-Type"), "{names:?}");
+    let read = from_nats(Some(&copy), payload).unwrap();
+    assert_eq!(
+        (read.content_type(), read.application_properties().get("ce-type")),
+        (Some("text/plain"), Some(&"a b".into()))
+    );
+    // A header that the settlement has changed is written as this crate writes it.
+    let mut changed = letter();
+    changed.changes =
+        [("traceparent", "00-4-5-6")].into_iter().collect::<consign_core::message::ApplicationProperties>().into();
+    let (copy, _) = dead_letter(Some(&headers), "42".into(), changed).unwrap();
+    assert_eq!(copy.get("traceparent").map(HeaderValue::as_str), Some("00-4-5-6"));
+    assert!(copy.get("traceParent").is_none());
+}
+
+/// Rules: K-123.
+#[test]
 fn a_dead_letter_keeps_what_it_came_with() {
     let mut headers = HeaderMap::new();
     headers.append("X-Tag", "a");

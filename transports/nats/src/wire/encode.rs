@@ -28,23 +28,33 @@ pub(crate) fn encode(message: &Message) -> Result<(HeaderMap, Bytes), SendError>
 /// Returns the same for a copy of a message with these original headers. An application property with the value of such a
 /// header is written as that header, and not in this transport's own form.
 pub(crate) fn encode_copy(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes), SendError> {
-    let (mut headers, payload) = encode_own(message, came)?;
-    plain::write(message, &mut headers);
+    let (mut headers, payload) = encode_own(message, came, false)?;
+    plain::write(message, came, &mut headers);
     if size(&headers) + ROOM_FOR_OWN > MAX_HEADERS {
         // There is no space to write a value twice.
-        return encode_own(message, came);
+        return encode_own(message, came, false);
     }
     Ok((headers, payload))
 }
 
-fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes), SendError> {
+/// Returns the same with each value once.
+pub(crate) fn encode_short(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes), SendError> {
+    encode_own(message, came, true)
+}
+
+fn encode_own(message: &Message, came: &HeaderMap, any_spelling: bool) -> Result<(HeaderMap, Bytes), SendError> {
     let mut headers = HeaderMap::new();
+    let content_type = plain::content_type(came, message, any_spelling);
+    let is_content_type_kept = !content_type.is_empty();
+    for (name, values) in content_type.into_iter().chain(plain::content_encoding(came, message, any_spelling)) {
+        values.into_iter().for_each(|value| headers.append(name.clone(), value));
+    }
     let mut put = |name: HeaderName, value: Option<&str>| {
         if let Some(value) = value {
             headers.insert(name, &*escape(value));
         }
     };
-    put(name::CONTENT_TYPE, message.content_type());
+    put(name::CONTENT_TYPE, message.content_type().filter(|_| !is_content_type_kept));
     put(name::CORRELATION_ID, message.correlation_id());
     put(name::MESSAGE_ID, message.message_id());
     put(name::MESSAGE_ID_STAMPED, message.is_message_id_stamped().then_some("1"));
@@ -56,9 +66,10 @@ fn encode_own(message: &Message, came: &HeaderMap) -> Result<(HeaderMap, Bytes),
     put(name::TRANSACTION_PARTITION_KEY, message.transaction_partition_key());
     put(name::TO, message.to());
     for (key, value) in message.application_properties().iter() {
-        if let Some((name, values)) = plain::kept(came, key, value) {
-            for value in values {
-                headers.append(name.clone(), value);
+        let kept = plain::kept(came, key, value, any_spelling);
+        if !kept.is_empty() {
+            for (name, values) in kept {
+                values.into_iter().for_each(|value| headers.append(name.clone(), value));
             }
             continue;
         }

@@ -8,9 +8,9 @@ mod text;
 
 pub(crate) use self::{
     decode::{Malformed, decode, decode_readable, wrong_session_subject},
-    encode::{encode, encode_copy},
+    encode::{encode, encode_copy, encode_short},
     foreign::{foreign, keep},
-    plain::{add_unread, invalid_request, read_service_error, write_service_error},
+    plain::{add_unread, invalid_request, read_service_error, write_reason, write_service_error},
     text::{escape, plain_id, token, untoken},
 };
 

@@ -10,7 +10,10 @@ use consign_core::{
     wire,
 };
 
-use super::{name::PREFIX, text};
+use super::{
+    name::{PREFIX, PROPERTY},
+    text,
+};
 
 const CONTENT_TYPE: HeaderName = HeaderName::from_static("Content-Type");
 const CONTENT_ENCODING: HeaderName = HeaderName::from_static("Content-Encoding");
@@ -129,16 +132,21 @@ pub(super) fn read(headers: &HeaderMap, to: &mut Properties) {
             }
             Meaning::MessageId => {}
             Meaning::Standard(name) => {
-                let value = match &*name {
-                    // Lists, whose members may come in several headers.
-                    TraceContext::TRACESTATE | "baggage" => joined(values),
-                    event if event.starts_with(EVENT) => decoded(last()),
-                    _ => Cow::Borrowed(last()),
-                };
-                set(to, &name, &value);
+                set(to, &name, &standard(&name, values));
             }
             Meaning::Property(name) => set(to, name, &joined(values)),
         }
+    }
+}
+
+/// Returns the value of a property that has a header of its own.
+fn standard<'a>(name: &str, values: &'a [HeaderValue]) -> Cow<'a, str> {
+    let last = values.last().map(HeaderValue::as_str).unwrap_or_default();
+    match name {
+        // Lists, whose members may come in several headers.
+        TraceContext::TRACESTATE | "baggage" => joined(values),
+        event if event.starts_with(EVENT) => decoded(last),
+        _ => Cow::Borrowed(last),
     }
 }
 
@@ -162,20 +170,25 @@ fn set(to: &mut Properties, name: &str, value: &str) {
     }
 }
 
-/// Writes headers for other clients, in addition to the headers of this transport, where a plain header can hold the value.
-pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
-    if let Some(value) = message.content_type().filter(|value| is_plain(value)) {
+/// Writes headers for other clients, in addition to the headers of this transport, where a plain header can hold the value. A
+/// copy has those that the message came with instead, if their spelling is another.
+pub(super) fn write(message: &Message, came: &HeaderMap, headers: &mut HeaderMap) {
+    if let Some(value) = message.content_type().filter(|value| is_plain(value))
+        && content_type(came, message, false).is_empty()
+    {
         headers.insert(CONTENT_TYPE, value);
     }
     let encoding = message.pass_through().and_then(|rest| rest.content_encoding.as_deref());
-    if let Some(value) = encoding.filter(|value| is_plain(value)) {
+    if let Some(value) = encoding.filter(|value| is_plain(value))
+        && content_encoding(came, message, false).is_empty()
+    {
         headers.insert(CONTENT_ENCODING, value);
     }
-    for (key, value) in message.application_properties().iter() {
-        let Some(value) = value.as_str() else { continue };
+    for (key, property) in message.application_properties().iter() {
+        let Some(value) = property.as_str() else { continue };
         let Some(Meaning::Standard(name)) = Meaning::of(key) else { continue };
         let Ok(header) = HeaderName::from_str(key) else { continue };
-        if key != name {
+        if key != name || !kept(came, key, property, false).is_empty() {
             continue;
         }
         let value = if key.starts_with(EVENT) { encoded(value) } else { Cow::Borrowed(value) };
@@ -183,6 +196,16 @@ pub(super) fn write(message: &Message, headers: &mut HeaderMap) {
         if is_plain(&value) && !(is_cause && value.len() > LONGEST_CAUSE) {
             headers.insert(header, &*value);
         }
+    }
+}
+
+/// Writes the reason of a dead letter, once.
+pub(crate) fn write_reason(reason: &str, headers: &mut HeaderMap) {
+    if is_plain(reason) {
+        headers.insert(DeadLetter::REASON, reason);
+    } else {
+        let value = wire::text::write(&reason.into());
+        headers.insert(format!("{PROPERTY}{}", DeadLetter::REASON), &*text::escape(&value));
     }
 }
 
@@ -230,13 +253,55 @@ fn is_plain(value: &str) -> bool {
     !value.is_empty() && value.trim().len() == value.len() && !value.bytes().any(|byte| byte.is_ascii_control())
 }
 
-/// Returns the headers with the value of this property, if there are any: copies keep them as they arrived.
-pub(super) fn kept(headers: &HeaderMap, key: &str, value: &PropertyValue) -> Option<(HeaderName, Vec<HeaderValue>)> {
-    let text = value.as_str()?;
-    let Some(Meaning::Property(_)) = Meaning::of(key) else { return None };
-    let name = HeaderName::from_str(key).ok()?;
-    let values: Vec<_> = headers.get_all(name.clone()).cloned().collect();
-    (!values.is_empty() && joined(&values) == text).then_some((name, values))
+/// Headers that a copy keeps.
+type Kept = Vec<(HeaderName, Vec<HeaderValue>)>;
+
+/// Returns the headers with the value of this property, if there are any: copies keep them as they arrived. Headers that this
+/// transport writes too are among them if they have another spelling, or, on request, in each one.
+pub(super) fn kept(headers: &HeaderMap, key: &str, value: &PropertyValue, any_spelling: bool) -> Kept {
+    let Some(text) = value.as_str().filter(|_| !headers.is_empty()) else { return Kept::new() };
+    match Meaning::of(key) {
+        Some(Meaning::Property(_)) => {
+            let Ok(name) = HeaderName::from_str(key) else { return Kept::new() };
+            let values: Vec<_> = headers.get_all(name.clone()).cloned().collect();
+            if values.is_empty() || joined(&values) != text { Kept::new() } else { vec![(name, values)] }
+        }
+        Some(meaning @ Meaning::Standard(_))
+            if meaning.spelling() == key && ![DeadLetter::REASON, DeadLetter::DESCRIPTION].contains(&key) =>
+        {
+            spelled(headers, &meaning, any_spelling, |values| standard(key, values) == text)
+        }
+        _ => Kept::new(),
+    }
+}
+
+/// Returns the same for the `ContentType`.
+pub(super) fn content_type(headers: &HeaderMap, message: &Message, any_spelling: bool) -> Kept {
+    spelled(headers, &Meaning::ContentType, any_spelling, |values| {
+        values.last().map(HeaderValue::as_str) == message.content_type()
+    })
+}
+
+/// Returns the same for the content encoding.
+pub(super) fn content_encoding(headers: &HeaderMap, message: &Message, any_spelling: bool) -> Kept {
+    let encoding = message.pass_through().and_then(|rest| rest.content_encoding.as_deref());
+    spelled(headers, &Meaning::ContentEncoding, any_spelling, |values| Some(&*joined(values)) == encoding)
+}
+
+fn spelled(headers: &HeaderMap, of: &Meaning<'_>, any: bool, is_same: impl Fn(&[HeaderValue]) -> bool) -> Kept {
+    let mut all: Vec<(bool, &str, Kept)> = Vec::new();
+    for (name, values) in headers.iter() {
+        let text: &str = name.as_ref();
+        if Meaning::of(text).is_some_and(|meaning| meaning == *of) {
+            all.push((text != of.spelling(), text, vec![(name.clone(), values.clone())]));
+        }
+    }
+    // As they are read.
+    all.sort_unstable_by_key(|(is_other_spelling, name, _)| (*is_other_spelling, *name));
+    let is_kept = all.first().is_some_and(|(is_other_spelling, _, kept)| {
+        (any || *is_other_spelling) && kept.iter().all(|(_, values)| is_same(values))
+    });
+    all.into_iter().filter(|_| is_kept).flat_map(|(_, _, kept)| kept).collect()
 }
 
 /// Adds the headers of which the message has no property: those that exceed its limits.

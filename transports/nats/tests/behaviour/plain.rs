@@ -129,6 +129,52 @@ async fn a_dead_letter_that_cannot_be_published_is_published_at_the_next_deliver
     }
 }
 
+/// The example goes on: with a message that leaves no space for a reason, and when the dead-letter stream was full.
+#[tokio::test]
+async fn the_example_goes_on_after_what_may_succeed_later() {
+    let Some(url) = server::url() else { return };
+    let client = async_nats::connect(url).await.unwrap();
+    let context = jetstream::new(client.clone());
+    let name = format!("plain-{:016x}", fastrand::u64(..));
+    let (orders, letters) = (format!("{name}.orders"), format!("{name}-dead"));
+    let config = stream::Config { name: name.clone(), subjects: vec![orders.clone()], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = stream::Config {
+        name: letters.clone(),
+        max_messages: 1,
+        discard: stream::DiscardPolicy::New,
+        ..Default::default()
+    };
+    let dead = context.create_stream(config).await.unwrap();
+    let consumer = pull::Config { durable_name: Some("orders".into()), max_deliver: 6, ..Default::default() };
+    let pulled = stream.create_consumer(consumer).await.unwrap();
+    let mut consumer = pulled.clone();
+    context.publish(letters.clone(), "full".into()).await.unwrap().await.unwrap();
+    let largest = vec![b'x'; client.server_info().max_payload];
+    context.publish(orders.clone(), largest.into()).await.unwrap().await.unwrap();
+    context.publish(orders.clone(), "not json".into()).await.unwrap().await.unwrap();
+    wrap_async_nats::place(&context, &orders, ("pen", 120)).await.unwrap();
+    let settled = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        dead.purge().await.unwrap();
+        loop {
+            let info = consumer.info().await.unwrap();
+            // The large one waits for its next delivery.
+            if info.num_ack_pending == 1 && info.num_pending == 0 && info.delivered.stream_sequence == 3 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(dead.get_info().await.unwrap().state.messages, 1);
+    };
+    tokio::select! {
+        ended = wrap_async_nats::consume(&context, &pulled, &letters) => panic!("{ended:?}"),
+        settled = tokio::time::timeout(LONG, settled) => settled.expect("each message is settled but the large one"),
+    }
+    context.delete_stream(&name).await.unwrap();
+    context.delete_stream(&letters).await.unwrap();
+}
+
 /// The acknowledgement wait of a message runs while it waits in the client.
 #[tokio::test]
 async fn the_example_pulls_a_message_when_it_can_handle_it() {
@@ -161,10 +207,10 @@ fn every_excerpt_of_the_page_is_in_the_example() {
         .skip(1)
         .filter_map(|rest| rest.split("\n```").next())
         .collect();
-    assert_eq!(excerpts.len(), 2);
+    assert_eq!(excerpts.len(), 4);
     for excerpt in excerpts {
         assert!(source.contains(excerpt), "the example no longer has\n{excerpt}");
     }
     let is_code = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with("//");
-    assert_eq!(source.lines().filter(is_code).count(), 61, "the page has this number");
+    assert_eq!(source.lines().filter(is_code).count(), 87, "the page has this number");
 }

@@ -172,7 +172,7 @@ async fn a_stream_that_is_created_again_takes_no_dead_letter_of_the_one_before()
     assert_eq!(stream.cached_info().state.messages, 2);
     // What others have put into the headers is there too.
     let dead = stream.direct_get(stream.cached_info().state.last_sequence).await.unwrap();
-    assert_eq!(dead.headers.get("traceparent").map(async_nats::HeaderValue::as_str), Some("b"));
+    assert_eq!(dead.headers.get("Traceparent").map(async_nats::HeaderValue::as_str), Some("b"));
     context.delete_stream(beside).await.unwrap();
 }
 
@@ -236,6 +236,27 @@ async fn conversions_keep_the_subject_of_a_foreign_stream() {
     let delivery = deliveries.try_next().await.unwrap().unwrap();
     let read = convert::from_jetstream(&delivery).unwrap();
     assert_eq!((read.subject(), read.dead_letter_reason()), (Some(placed.as_str()), Some("HandlerPermanent")));
+    context.delete_stream(name).await.unwrap();
+}
+
+/// Rules: K-123.
+/// The dead letter would have no body, and its message would be removed.
+#[tokio::test]
+async fn a_delivery_without_its_payload_is_not_a_message() {
+    let Some(url) = server::url() else { return };
+    let context = jetstream::new(async_nats::connect(url).await.unwrap());
+    let name = format!("wrapped-{:016x}", fastrand::u64(..));
+    let config = stream::Config { name: name.clone(), subjects: vec![name.clone()], ..Default::default() };
+    let stream = context.create_stream(config).await.unwrap();
+    let config = pull::Config { durable_name: Some("mine".into()), headers_only: true, ..Default::default() };
+    let consumer = stream.create_consumer(config).await.unwrap();
+    context.publish(name.clone(), "a".into()).await.unwrap().await.unwrap();
+    let mut deliveries = consumer.messages().await.unwrap();
+    let delivery = deliveries.try_next().await.unwrap().unwrap();
+    let unreadable = convert::from_jetstream(&delivery).unwrap_err();
+    assert!(unreadable.to_string().contains("headers_only"), "{unreadable}");
+    let error = convert::dead_letter_of(&delivery, unreadable.dead_letter().clone()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidOperation);
     context.delete_stream(name).await.unwrap();
 }
 
