@@ -21,7 +21,7 @@ use crate::{
 pub enum Settlement {
     /// Nothing.
     Complete,
-    /// The copy of [`abandoned`]. Produce it to the topic, or to a topic for retries.
+    /// The copy of [`abandoned`]. Produce it to a topic for retries.
     Abandon(Record),
     /// The copy of [`dead_letter`]. Produce it to a topic for dead letters.
     DeadLetter(Record),
@@ -62,12 +62,16 @@ pub fn dead_letter<M: rdkafka::Message>(record: &M, mut letter: DeadLetter) -> R
     copy(record, &read, &added)
 }
 
-/// Returns the copy of a record that failed, for its topic or for one for retries: with the changes, with the number of failed
+/// Returns the copy of a record that failed, for a topic for retries of the consumer group: with the changes, with the number of failed
 /// deliveries as `count_delivery` writes it, and with its key, its payload and its other headers unchanged.
 ///
 /// Produce it, wait for its delivery report, and then commit the offset of the record. The copy is at the end of its partition,
 /// so later records of the same key are handled before it. To keep their order, seek to the record again instead, and limit the
 /// attempts yourself.
+///
+/// Produce it to the topic of the record only if one consumer group reads that, and if it is not compacted: every other group
+/// would handle the copy too, and compaction would keep it in place of a newer record of the key. It has no timestamp, so that
+/// of the original is lost, unless you set it.
 ///
 /// # Errors
 ///

@@ -16,7 +16,9 @@ use rdkafka::{
     ClientConfig,
     consumer::{Consumer, StreamConsumer},
     message::OwnedMessage,
+    mocking::MockCluster,
     producer::FutureProducer,
+    types::{RDKafkaApiKey, RDKafkaRespErr},
 };
 use serde_json::{Value as Json, json};
 use tower::BoxError;
@@ -217,30 +219,40 @@ pub(crate) async fn errors(env: &Environment) -> Result<(), BoxError> {
     same("no broker", (error.kind(), error.is_outcome_unknown()), (ErrorKind::ServiceTimeout, true))
 }
 
-pub(crate) async fn wrapped(env: &Environment) -> Result<(), BoxError> {
-    excerpts("wrap_rdkafka.rs", include_str!("wrap_rdkafka.rs"), 3)?;
-    let (topic, dead) = (unique(), unique());
+pub(crate) async fn wrapped(_: &Environment) -> Result<(), BoxError> {
+    excerpts("wrap_rdkafka.rs", include_str!("wrap_rdkafka.rs"), 4)?;
+    // Other cases do not get the errors of this cluster.
+    let cluster = MockCluster::new(1)?;
+    let [topic, retry, others, dead] = [unique(), unique(), unique(), unique()];
+    for topic in [&topic, &retry, &others, &dead] {
+        cluster.create_topic(topic, 1, 1)?;
+    }
     let mut config = ClientConfig::new();
-    config.set("bootstrap.servers", &env.kafka).set("group.id", unique()).set("auto.offset.reset", "earliest");
+    config.set("bootstrap.servers", cluster.bootstrap_servers()).set("auto.offset.reset", "earliest");
     let producer: FutureProducer = config.create()?;
-    let consumer: StreamConsumer = config.set("enable.auto.commit", "false").create()?;
+    config.set("enable.auto.commit", "false");
+    let mut group = || config.set("group.id", unique()).create::<StreamConsumer>();
+    let (consumer, other, letters) = (group()?, group()?, group()?);
     for order in [("pen", 120), ("nut", 0)] {
         wrap_rdkafka::place(&producer, &topic, order).await?;
     }
-    // A consumer does not see a topic that is created later, before it reads the metadata again.
-    consumer.subscribe(&[&topic])?;
-    let letter = async {
-        loop {
-            let metadata = consumer.fetch_metadata(None, Duration::from_secs(5))?;
-            if metadata.topics().iter().any(|found| found.name() == dead) {
-                return consume_one(env, &dead).await;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+    consumer.subscribe(&[&topic, &retry])?;
+    // Another group has a retry topic of its own.
+    other.subscribe(&[&topic, &others])?;
+    letters.subscribe(&[&dead])?;
+    // The broker refuses the first copy.
+    cluster.request_errors(RDKafkaApiKey::Produce, &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_THROTTLING_QUOTA_EXCEEDED]);
+    let collecting = async {
+        let record = letters.recv().await?.detach();
+        letters.recv().await?;
+        let more = tokio::time::timeout(Duration::from_secs(3), letters.recv()).await;
+        same("one dead letter of each group", more.is_err(), true)?;
+        Ok::<_, BoxError>(record)
     };
     let record = tokio::select! {
-        ended = wrap_rdkafka::consume(&consumer, &producer, [&topic, &dead]) => return ended,
-        record = letter => record?,
+        ended = wrap_rdkafka::consume(&consumer, &producer, [&retry, &dead]) => return ended,
+        ended = wrap_rdkafka::consume(&other, &producer, [&others, &dead]) => return ended,
+        record = collecting => record?,
     };
     let read = from_rdkafka(&record)?;
     same("the body", read.payload(), Some(&br#"["nut",0]"#[..]))?;

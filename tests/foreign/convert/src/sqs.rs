@@ -191,7 +191,7 @@ pub(crate) async fn errors(env: &Environment) -> Result<(), BoxError> {
 }
 
 pub(crate) async fn wrapped(env: &Environment) -> Result<(), BoxError> {
-    excerpts("wrap_sqs.rs", include_str!("wrap_sqs.rs"), 2)?;
+    excerpts("wrap_sqs.rs", include_str!("wrap_sqs.rs"), 3)?;
     let (url, dead) = (queue(env, Queue::Standard).await?, queue(env, Queue::Standard).await?);
     for order in [("pen", 120), ("nut", 0)] {
         wrap_sqs::place(&env.sqs, &url, order).await?;

@@ -28,10 +28,24 @@ pub(crate) async fn place(producer: &FutureProducer, topic: &str, order: (&str, 
     layers.service(client).send(OutboundMessage::new(order)).await
 }
 
+/// Produces, again after an error that may pass.
+async fn produce_again(producer: &FutureProducer, topic: &str, record: &Record) -> Result<(), SendError> {
+    let mut pause = Duration::from_millis(100);
+    loop {
+        match produce(producer, topic, record).await {
+            Err(error) if error.is_retryable() => eprintln!("a record is produced again: {error}"),
+            produced => return produced,
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(10));
+    }
+}
+
+/// `consumer` subscribes to its topics and to `retry`, which no other group reads.
 pub(crate) async fn consume(
     consumer: &StreamConsumer,
     producer: &FutureProducer,
-    [topic, dead]: [&str; 2],
+    [retry, dead]: [&str; 2],
 ) -> Result<(), BoxError> {
     let layers = ServiceBuilder::new().layer(DeadLetterLayer::new()).layer(DeliveryLimitLayer::new(3));
     let mut stack = layers.layer(CatchPanicLayer::new()).service(Router::new(Codecs::json()).fallback(priced).build()?);
@@ -52,8 +66,8 @@ pub(crate) async fn consume(
         match settlement(&record, disposition) {
             Settlement::Complete => {}
             // The copy counts the deliveries, which Kafka does not.
-            Settlement::Abandon(copy) => produce(producer, topic, &copy).await?,
-            Settlement::DeadLetter(copy) => produce(producer, dead, &copy).await?,
+            Settlement::Abandon(copy) => produce_again(producer, retry, &copy).await?,
+            Settlement::DeadLetter(copy) => produce_again(producer, dead, &copy).await?,
         }
         consumer.commit_message(&record, CommitMode::Async)?;
     }
