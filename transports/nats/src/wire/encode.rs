@@ -47,7 +47,9 @@ fn encode_own(message: &Message, came: &HeaderMap, any_spelling: bool) -> Result
     let content_type = plain::content_type(came, message, any_spelling);
     let is_content_type_kept = !content_type.is_empty();
     for (name, values) in content_type.into_iter().chain(plain::content_encoding(came, message, any_spelling)) {
-        values.into_iter().for_each(|value| headers.append(name.clone(), value));
+        for value in values {
+            headers.append(name.clone(), value);
+        }
     }
     let mut put = |name: HeaderName, value: Option<&str>| {
         if let Some(value) = value {
@@ -69,7 +71,9 @@ fn encode_own(message: &Message, came: &HeaderMap, any_spelling: bool) -> Result
         let kept = plain::kept(came, key, value, any_spelling);
         if !kept.is_empty() {
             for (name, values) in kept {
-                values.into_iter().for_each(|value| headers.append(name.clone(), value));
+                for value in values {
+                    headers.append(name.clone(), value);
+                }
             }
             continue;
         }
