@@ -1,4 +1,5 @@
 //! The example around a plain lapin client: what becomes of messages that cannot be settled at once.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::time::Duration;
 
