@@ -291,7 +291,7 @@ mod tests {
         };
         let millis = [0, 999_999, 1_000_000, -1, -1_000_000, -1_000_001].map(at);
         assert_eq!(millis, [0, 0, 1, -1, -1, -2]);
-        let late = SystemTime::UNIX_EPOCH + Duration::from_millis(253_402_300_800_000);
+        let late = SystemTime::UNIX_EPOCH + Duration::from_secs(253_402_300_800);
         assert_eq!(Timestamp::from(late), Timestamp::MAX);
     }
 

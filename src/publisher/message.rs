@@ -49,7 +49,7 @@ impl<'p, C: CodecSet> PublishMessage<'p, C> {
     /// ```
     pub fn delay(mut self, delay: Duration) -> Self {
         let clock = self.publisher.clock.as_ref();
-        let now = clock.map_or_else(|| SystemClock::new().now(), |clock| clock.now()).utc;
+        let now = clock.map_or_else(|| SystemClock::new().now(), Clock::now).utc;
         self.properties.set_scheduled_enqueue_time(now.saturating_add(delay));
         self
     }
