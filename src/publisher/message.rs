@@ -41,7 +41,7 @@ impl<'p, C: CodecSet> PublishMessage<'p, C> {
     /// [scheduling](crate::transport::Capability::Scheduling) refuses it.
     ///
     /// ```
-    /// # async fn remind(publisher: &consign::Publisher) -> Result<(), consign::transport::SendError> {
+    /// # async fn remind(publisher: &consign::publisher::Publisher) -> Result<(), consign::transport::SendError> {
     /// use std::time::Duration;
     ///
     /// publisher.message("invoice.due").delay(Duration::from_secs(3_600)).send(&17).await
