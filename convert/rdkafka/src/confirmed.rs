@@ -37,6 +37,7 @@ use rdkafka::{
 /// | [`Throttled`](ErrorKind::Throttled) | the queue of the producer is full |
 /// | [`ServiceBusy`](ErrorKind::ServiceBusy) | a quota is exceeded, or too few replicas are in sync |
 /// | [`InvalidArgument`](ErrorKind::InvalidArgument) | the broker refuses the record |
+/// | [`InvalidOperation`](ErrorKind::InvalidOperation) | the producer had a fatal error, and has to be made again |
 /// | [`ServiceTimeout`](ErrorKind::ServiceTimeout) | no answer within `message.timeout.ms` |
 /// | [`CommunicationProblem`](ErrorKind::CommunicationProblem) | the connection failed, or the producer was dropped |
 /// | [`General`](ErrorKind::General) | any other one |
@@ -70,6 +71,8 @@ fn kind(error: &KafkaError) -> ErrorKind {
         | Code::InvalidTimestamp
         | Code::InvalidTopic
         | Code::PolicyViolation => ErrorKind::InvalidArgument,
+        // Each later send fails likewise.
+        Code::Fatal => ErrorKind::InvalidOperation,
         Code::MessageTimedOut | Code::OperationTimedOut | Code::RequestTimedOut | Code::TimedOutQueue => {
             ErrorKind::ServiceTimeout
         }

@@ -394,6 +394,7 @@ fn a_delivery_report_is_the_result_of_a_send() {
         (RDKafkaErrorCode::QueueFull, ErrorKind::Throttled, true),
         (RDKafkaErrorCode::NotEnoughReplicas, ErrorKind::ServiceBusy, true),
         (RDKafkaErrorCode::InvalidRecord, ErrorKind::InvalidArgument, false),
+        (RDKafkaErrorCode::Fatal, ErrorKind::InvalidOperation, false),
         (RDKafkaErrorCode::MessageTimedOut, ErrorKind::ServiceTimeout, true),
         (RDKafkaErrorCode::BrokerTransportFailure, ErrorKind::CommunicationProblem, true),
         (RDKafkaErrorCode::Fail, ErrorKind::General, true),

@@ -268,7 +268,7 @@ fn after_a_panic_each_call_fails_with_its_text() {
 }
 
 #[test]
-fn an_id_that_nobody_waits_for_any_more_is_not_reserved() {
+fn an_id_whose_caller_has_gone_is_not_reserved() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut worker = worker(&folder);
     let (answer, asked) = oneshot::channel();

@@ -22,7 +22,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// `None` if there is no PostgreSQL to make one of, and nobody said that there is.
+    /// `None` if there is no PostgreSQL to make one of, and none is configured.
     pub(crate) fn start() -> Option<Self> {
         Self::start_with(|_| String::new())
     }

@@ -28,7 +28,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Starts one; `None` where there is no RabbitMQ to be started, and nobody said that there is.
+    /// Starts one; `None` where there is no RabbitMQ to be started, and none is configured.
     pub(crate) async fn start() -> Option<Self> {
         Self::start_with(|_, _| String::new()).await
     }
