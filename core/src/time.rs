@@ -3,6 +3,7 @@
 mod instant;
 mod rfc3339;
 mod serde;
+mod system;
 
 use std::{
     fmt,
@@ -14,6 +15,7 @@ use std::{
 };
 
 use self::instant::date;
+pub use self::system::SystemClock;
 
 /// Milliseconds since the Unix epoch, UTC. It saturates at [`Timestamp::MAX`], which stands for "never".
 ///
@@ -159,74 +161,6 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
-/// The tokio clock: real time in production, virtual time under `tokio::time::pause`.
-///
-/// UTC is read from the operating system once a second at most and advanced by monotonic time in between. A reading steps back as
-/// that of the operating system does, and by up to 2 ms from rounding. While tokio's time is virtual, UTC follows the virtual
-/// time alone and never steps back.
-#[derive(Debug)]
-pub struct SystemClock {
-    start: tokio::time::Instant,
-    /// UTC milliseconds at `start`, as of the last reading of the operating system's clock.
-    utc_at_start: AtomicI64,
-    /// Elapsed milliseconds at that reading.
-    read_at: AtomicU64,
-}
-
-impl SystemClock {
-    const REREAD: u64 = 1_000;
-    const PREEMPTED: Duration = Duration::from_millis(1);
-
-    /// A clock that starts now.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            start: tokio::time::Instant::now(),
-            utc_at_start: AtomicI64::new(system_utc()),
-            read_at: AtomicU64::new(0),
-        }
-    }
-
-    #[cold]
-    #[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]
-    fn reread(&self, elapsed: u64) {
-        self.read_at.store(elapsed, Ordering::Relaxed);
-        let before = std::time::Instant::now();
-        let (now, utc) = (tokio::time::Instant::now(), system_utc());
-        // Virtual time is before or after these two readings, however close it is to real time. If the thread was preempted
-        // between them, the sum below may be too large, and the next one would step back.
-        let is_real = (before..=std::time::Instant::now()).contains(&now.into_std());
-        if is_real && before.elapsed() < Self::PREEMPTED {
-            let elapsed = millis(now.saturating_duration_since(self.start));
-            let start = utc.saturating_sub(i64::try_from(elapsed).unwrap_or(i64::MAX));
-            self.utc_at_start.store(start, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Default for SystemClock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Clock for SystemClock {
-    #[inline]
-    fn now(&self) -> Moment {
-        let elapsed = self.start.elapsed();
-        let whole = millis(elapsed);
-        if whole.saturating_sub(self.read_at.load(Ordering::Relaxed)) >= Self::REREAD {
-            self.reread(whole);
-        }
-        let utc = self.utc_at_start.load(Ordering::Relaxed);
-        Moment { elapsed, utc: Timestamp::from_millis(utc.saturating_add_unsigned(whole)) }
-    }
-
-    fn follows_tokio(&self) -> bool {
-        true
-    }
-}
-
 /// A clock that only moves when it is set or advanced.
 #[derive(Debug)]
 pub struct ManualClock {
@@ -271,13 +205,6 @@ fn millis(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(1_000).saturating_add(u64::from(duration.subsec_millis()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the one place where real time enters")]
-fn system_utc() -> i64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -311,41 +238,6 @@ mod tests {
         ] {
             assert_eq!(Timestamp::from_millis(millis).to_string(), text, "{millis}");
         }
-    }
-
-    /// Virtual time that is close to real time is not real time.
-    #[tokio::test(start_paused = true)]
-    async fn utc_follows_virtual_time_alone() {
-        let clock = SystemClock::new();
-        let start = clock.now().utc;
-        for step in [1, 500, 499, 1_000, 7_000] {
-            tokio::time::advance(Duration::from_millis(step)).await;
-            clock.reread(0);
-            let Moment { elapsed, utc } = clock.now();
-            assert_eq!(utc.saturating_since(start), elapsed);
-        }
-        // It is real time again, but ahead of that of the operating system.
-        tokio::time::resume();
-        clock.reread(0);
-        assert!(clock.now().utc.saturating_since(start) >= Duration::from_secs(9));
-    }
-
-    #[test]
-    fn utc_follows_the_operating_system() {
-        let clock = SystemClock::new();
-        clock.utc_at_start.fetch_sub(5_000, Ordering::Relaxed);
-        // A preempted reading does not count.
-        let is_read = || {
-            clock.reread(0);
-            system_utc().abs_diff(clock.now().utc.as_millis()) < 2_500
-        };
-        assert!((0..1_000).any(|_| is_read()));
-    }
-
-    /// Without a server, nothing else would notice a clock that is years off.
-    #[test]
-    fn utc_is_after_the_release_of_this_crate() {
-        assert!(SystemClock::new().now().utc > Timestamp::from_millis(1_750_000_000_000));
     }
 
     #[test]
