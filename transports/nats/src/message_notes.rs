@@ -32,9 +32,11 @@ const COUNTED_FOR: &str = "Sb-Counted-For";
 impl Note {
     pub(crate) fn read(headers: &HeaderMap, payload: &Bytes, stored: u64) -> Self {
         let number = |name| headers.get(name).and_then(|value| value.as_str().parse().ok()).unwrap_or_default();
+        // Its other headers are not properties of the message.
+        let mut own = HeaderMap::new();
+        wire::keep(Some(headers), &mut own, wire::name::is_own);
         // An unreadable note changes nothing.
-        let changes =
-            wire::decode(Some(headers), payload.clone()).map(|marked| marked.application_properties().clone());
+        let changes = wire::decode(Some(&own), payload.clone()).map(|marked| marked.application_properties().clone());
         let failed = u32::try_from(number(FAILED)).unwrap_or(u32::MAX);
         let counted_for = headers.get(COUNTED_FOR).map(|consumer| consumer.as_str().to_owned());
         Self { uncounted: number(UNCOUNTED), failed, changes: changes.unwrap_or_default(), counted_for, stored }

@@ -174,7 +174,7 @@ fn copy(
     max_payload: usize,
 ) -> Result<(HeaderMap, Bytes), SendError> {
     let mut others = HeaderMap::new();
-    wire::keep(headers, &mut others, |name| !name.starts_with(wire::name::PREFIX) && name != COUNT);
+    wire::keep(headers, &mut others, |name| !wire::name::is_own(name) && name != COUNT);
     letter.fit(message.properties());
     message.properties_mut().application_properties_mut().remove(COUNT);
     let (copy, payload) = dead_letter::encode(&message, &letter, &others, max_payload)

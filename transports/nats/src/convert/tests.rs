@@ -108,6 +108,33 @@ fn an_unreadable_header_leaves_the_others() {
     }
 }
 
+/// Rules: K-100, K-123.
+#[test]
+fn a_header_with_the_prefix_of_this_crate_is_read_and_stays_on_copies() {
+    let tenant = |message: &Message| message.application_properties().get("Sb-Tenant").cloned();
+    let acme = Some(PropertyValue::from("acme 100%"));
+    let mut headers = HeaderMap::new();
+    headers.insert("Sb-Tenant", "acme 100%");
+    for malformed in [None, Some("i32:many")] {
+        if let Some(value) = malformed {
+            headers.insert("Sb-P-count", value);
+        }
+        let read = from_nats(Some(&headers), "42".into());
+        assert_eq!(read.is_err(), malformed.is_some());
+        let read = read.unwrap_or_else(UnreadableMessage::into_message);
+        assert_eq!(tenant(&read), acme, "{malformed:?}");
+        let letter = DeadLetter::new(DeadLetterReason::HandlerPermanent, "why");
+        let (copy, payload) = dead_letter(Some(&headers), "42".into(), letter).unwrap();
+        assert_eq!(copy.get("Sb-Tenant").map(HeaderValue::as_str), Some("acme 100%"), "{malformed:?}");
+        assert!(copy.get("Sb-P-Sb-Tenant").is_none(), "{copy:?}");
+        let dead = from_nats(Some(&copy), payload).unwrap();
+        assert_eq!(tenant(&dead), acme, "{malformed:?}");
+        // A resubmission sends the message without its headers.
+        let (sent, payload) = to_nats(&dead).unwrap();
+        assert_eq!(tenant(&from_nats(Some(&sent), payload).unwrap()), acme, "{malformed:?}");
+    }
+}
+
 /// Rules: K-123.
 #[test]
 fn a_dead_letter_is_no_larger_than_a_server_takes() {

@@ -72,7 +72,7 @@ pub(crate) fn decode_readable(headers: Option<&HeaderMap>, payload: Bytes) -> (M
     let mut refused = Vec::new();
     for (name, values) in headers.iter() {
         let name: &str = name.as_ref();
-        if !name.starts_with(name::PREFIX) {
+        if !name::is_own(name) {
             continue;
         }
         let read = values.last().and_then(|value| set(&mut properties, name, &unescape(value.as_str())?));
@@ -106,7 +106,7 @@ fn note(headers: &HeaderMap, to: &mut Properties) {
     }
 }
 
-/// Sets the property of one header. `None` if it cannot be read; an unknown header sets nothing.
+/// Sets the property of one header. `None` if it cannot be read; a header that is not about a property sets nothing.
 fn set(to: &mut Properties, name: &str, text: &str) -> Option<()> {
     let owned = || text.to_owned();
     match name {

@@ -1,10 +1,10 @@
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 
-use super::name::PREFIX;
+use super::name::is_own;
 
 /// Copies headers of other clients: neither the server's nor this transport's.
 pub(crate) fn foreign(from: Option<&HeaderMap>, to: &mut HeaderMap) {
-    keep(from, to, |name| !name.starts_with(PREFIX));
+    keep(from, to, |name| !is_own(name));
 }
 
 /// Copies headers, but not those of the server.

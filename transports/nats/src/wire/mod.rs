@@ -38,6 +38,7 @@ pub(crate) mod name {
     macro_rules! names {
         ($($constant:ident $name:literal)*) => {
             $(pub(crate) const $constant: HeaderName = HeaderName::from_static($name);)*
+            const ALL: &[&str] = &[$($name),*];
         };
     }
 
@@ -61,8 +62,12 @@ pub(crate) mod name {
         DELIVERY_COUNT "Sb-Delivery-Count"
     }
 
-    /// The prefix of every header of this transport.
-    pub(crate) const PREFIX: &str = "Sb-";
     /// The prefix of the header of an application property.
     pub(crate) const PROPERTY: &str = "Sb-P-";
+
+    /// Returns whether a message of this transport may have this header. Another one that begins with `Sb-` is of another client, or
+    /// of another version.
+    pub(crate) fn is_own(name: &str) -> bool {
+        name.starts_with(PROPERTY) || ALL.contains(&name)
+    }
 }

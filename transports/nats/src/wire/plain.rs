@@ -11,7 +11,7 @@ use consign_core::{
 };
 
 use super::{
-    name::{PREFIX, PROPERTY},
+    name::{PROPERTY, is_own},
     text,
 };
 
@@ -68,7 +68,7 @@ impl<'a> Meaning<'a> {
         if is("Nats-Msg-Id") {
             return Some(Self::MessageId);
         }
-        if name.starts_with(PREFIX) || name.starts_with(SERVER) {
+        if is_own(name) || name.starts_with(SERVER) {
             return None;
         }
         if let Some(standard) = PROPERTIES.into_iter().find(|standard| is(standard)) {

@@ -32,6 +32,7 @@ async fn a_header_that_cannot_be_read_is_a_dead_letter_that_names_it() {
     for (name, value) in [("Sb-P-n", "i32:many"), ("Sb-Sections", "1,99"), ("Sb-Body", "unknown"), ("Sb-To", "%zz")] {
         let mut headers = HeaderMap::new();
         headers.insert(name, value);
+        headers.insert("Sb-Tenant", "acme");
         context.publish_with_headers(format!("test.{path}.m"), headers, "body".into()).await.unwrap().await.unwrap();
         let mut receiver = nats.receiver(&path).await.unwrap();
         let nothing = receiver.receive_within(std::time::Duration::from_millis(500)).await;
@@ -42,6 +43,7 @@ async fn a_header_that_cannot_be_read_is_a_dead_letter_that_names_it() {
         assert!(dead.message.dead_letter_description().unwrap().contains(name), "{:?}", dead.message);
         assert_eq!(dead.message.payload(), Some(&b"body"[..]));
         assert_eq!(dead.message.application_properties().get(name), Some(&PropertyValue::String(value.into())));
+        assert_eq!(dead.message.application_properties().get("Sb-Tenant"), Some(&"acme".into()), "{name}");
         dead.complete().await.unwrap();
     }
     nats.delete(&path).await.unwrap();
