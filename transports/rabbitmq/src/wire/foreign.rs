@@ -272,6 +272,10 @@ fn an_empty_property_of_amqp_is_absent() {
     let (message, _) = decoded(&empty);
     assert_eq!(message.properties(), &Properties::new());
 
+    // A CorrelationId may be empty. Earlier versions wrote that as the property.
+    let (message, _) = decoded(&BasicProperties::default().with_correlation_id("".into()));
+    assert_eq!(message.correlation_id(), Some(""));
+
     let headers = ["sb-content-type", "sb-reply-to", "sb-subject"];
     let headers = table(headers.map(|name| (name, long("ours"))).to_vec());
     let (message, _) = decoded(&empty.with_headers(headers));
