@@ -66,6 +66,11 @@ impl Transport for Broker {
         })
     }
 
+    /// Returns the error of a call, after the broker was closed or its disk has failed.
+    async fn ping(&self) -> Result<(), ManageError> {
+        self.shared.check_open()
+    }
+
     #[cfg(feature = "durable")]
     async fn close(&self) -> Result<(), ManageError> {
         Self::close(self).await.map_err(ManageError::from)

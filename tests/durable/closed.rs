@@ -7,7 +7,7 @@ use consign::{
     administration::{QueueSettings, SubscriptionSettings, TopicSettings},
     broker::{Broker, StorageError, StorageErrorKind},
     message::SequenceNumber,
-    transport::{self, Lease, PeekMessages, ReceiveError, ReceiverExt, Sender, SessionSource},
+    transport::{self, Lease, PeekMessages, ReceiveError, ReceiverExt, Sender, SessionSource, Transport},
 };
 
 use crate::support::{Disk, START, receive};
@@ -21,7 +21,7 @@ fn assert_closed<T, E: Error>(answer: Result<T, E>) {
     assert_eq!(source.map(StorageError::kind), Some(StorageErrorKind::Closed), "{error}");
 }
 
-/// Rules: D-08.
+/// Rules: D-08, K-48.
 #[tokio::test]
 async fn every_call_on_a_closed_broker_says_so() {
     let disk = Disk::new();
@@ -39,9 +39,11 @@ async fn every_call_on_a_closed_broker_says_so() {
     let mut leases: Vec<_> = receive(&queue).await.into_iter().map(|delivery| delivery.lease).collect();
     let mut transaction = broker.transaction();
     transaction.send(&sender, Message::new("")).unwrap();
+    Transport::ping(&broker).await.unwrap();
     broker.close().await.unwrap();
     broker.close().await.unwrap();
 
+    assert_closed(Transport::ping(&broker).await);
     assert_eq!(broker.flush().await.unwrap_err().kind(), StorageErrorKind::Closed);
     assert_closed(sender.send(Message::new("")).await);
     assert_closed(sender.schedule(vec![Message::new("")], START).await);

@@ -85,6 +85,45 @@ pub trait Transport: Clone + Send + Sync + 'static {
         mode: ReceiveMode,
     ) -> impl Future<Output = Result<Self::Receiver, ReceiveError>> + Send;
 
+    /// Checks that the server answers, by one round trip: for readiness probes. A connection that was lost is opened again.
+    ///
+    /// It needs no entity, and no permission that connecting does not need. It changes nothing on the server, and is written to no
+    /// log there. Many callers at once are fine. It takes at most the timeout of the transport.
+    ///
+    /// The default returns `Ok` without a round trip. It is for a transport without a server, and for a wrapped client that has no
+    /// such call.
+    ///
+    /// # Errors
+    ///
+    /// [`CommunicationProblem`](super::ErrorKind::CommunicationProblem) if the connection is lost or cannot be opened,
+    /// [`ServiceTimeout`](super::ErrorKind::ServiceTimeout) if there is no answer in time, and
+    /// [`ServiceBusy`](super::ErrorKind::ServiceBusy) if the server cannot serve calls now. They are retryable, unless this
+    /// transport was closed. [`Unauthorized`](super::ErrorKind::Unauthorized) if the server refuses to open a connection again.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future has no effect.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use consign::{
+    ///     broker::Broker,
+    ///     transport::{DynTransport, Transport},
+    /// };
+    ///
+    /// # tokio_test::block_on(async {
+    /// let transport: DynTransport = Broker::new().into();
+    /// match transport.ping().await {
+    ///     Ok(()) => println!("ready"),
+    ///     Err(error) => println!("not ready: {error}"),
+    /// }
+    /// # })
+    /// ```
+    fn ping(&self) -> impl Future<Output = Result<(), ManageError>> + Send {
+        async { Ok(()) }
+    }
+
     /// Closes the connections of this transport and of its clones, after what was sent and settled has reached the broker.
     /// Where a transport has no connections, it does nothing.
     ///

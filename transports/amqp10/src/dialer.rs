@@ -55,6 +55,20 @@ impl Dialer {
         Ok((connection, session))
     }
 
+    /// Makes one round trip.
+    pub(crate) async fn ping(&self) -> Result<(), Failure> {
+        let timeout = self.core.options.timeout;
+        let late = |_| Failure::new(ErrorKind::ServiceTimeout, format!("no answer within {timeout:?}"));
+        tokio::time::timeout(timeout, self.round_trip()).await.map_err(late)?
+    }
+
+    async fn round_trip(&self) -> Result<(), Failure> {
+        let (_, session) = self.begin().await?;
+        session.end().await?;
+        self.slot.lock().has_answered = true;
+        Ok(())
+    }
+
     /// Takes note of a link that was not attached.
     pub(crate) fn attached<T>(&self, attached: Result<T, client::Error>) -> Result<T, Failure> {
         Ok(attached.inspect_err(|_| self.not_attached())?)
@@ -125,7 +139,7 @@ impl Dialer {
                     log::connected(&self.core.servers.all[server], slot.failures);
                 }
                 slot.connection = Some(connection.clone());
-                (slot.server, slot.has_connected) = (server, true);
+                (slot.server, slot.has_connected, slot.has_answered) = (server, true, false);
                 Ok(connection)
             }
             Err((server, failure)) => {
@@ -135,9 +149,10 @@ impl Dialer {
         }
     }
 
-    /// A connection has ended. One without a link counts as an attempt that has failed, and the next server is tried.
+    /// A connection has ended. One without a link or a ping counts as an attempt that has failed, and the next server is tried.
     fn ended(&self, slot: &mut Slot, progress: Progress) {
         match progress {
+            _ if slot.has_answered => (slot.failures, slot.not_before) = (0, None),
             Progress::Attached => (slot.failures, slot.not_before) = (0, None),
             Progress::Begun => {
                 let server = slot.server;

@@ -20,6 +20,8 @@ pub(crate) struct Slot {
     pub(crate) failures: u32,
     pub(crate) not_before: Option<Instant>,
     pub(crate) has_connected: bool,
+    /// Whether the server has answered a ping on the connection.
+    pub(crate) has_answered: bool,
 }
 
 /// A task that opens the connection.

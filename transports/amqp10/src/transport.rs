@@ -131,6 +131,11 @@ impl Transport for Amqp10 {
         Ok(Amqp10Receiver::open(source).await?)
     }
 
+    /// Begins a session and ends it.
+    async fn ping(&self) -> Result<(), ManageError> {
+        Ok(self.dialer.ping().await?)
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         Ok(self.core.close().await?)
     }

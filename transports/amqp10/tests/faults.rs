@@ -12,7 +12,7 @@ use consign::{
 use consign_amqp10::Amqp10;
 use consign_conformance::{
     Failure,
-    faults::{Plan, Server},
+    faults::{Plan, Server, check_pings},
 };
 
 use crate::support::{
@@ -116,4 +116,22 @@ async fn faults_lose_nothing_on_rabbitmq() {
     let report = Plan::from_env().run(&OnRabbitMq(node)).await;
     println!("faults: {}", report.to_json());
     assert!(report.is_passed() && report.left_out() == ["full queue"], "{report}");
+}
+
+/// Rules: K-48.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_succeed_only_while_the_server_answers() {
+    let Some(proton) = Proton::start().await else { return };
+    if let Err(failure) = check_pings(&OnProton(proton)).await {
+        panic!("{failure}");
+    }
+}
+
+/// Rules: K-48.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_on_rabbitmq_succeed_only_while_the_server_answers() {
+    let Some(node) = Node::start().await else { return };
+    if let Err(failure) = check_pings(&OnRabbitMq(node)).await {
+        panic!("{failure}");
+    }
 }

@@ -169,8 +169,8 @@ impl Inner {
             let why = format!("the server is {}, and must be {major}.{minor} or later", info.version);
             return Err(ManageError::new(ErrorKind::NotSupported).with_detail(why));
         }
-        match self.request::<Json>("INFO", &serde_json::json!({})).await {
-            Ok(_) => {}
+        match self.account_info().await {
+            Ok(()) => {}
             Err(fault) if fault.is_no_responders() => {
                 return Err(ManageError::new(ErrorKind::NotSupported).with_detail("the server has no JetStream"));
             }
@@ -182,6 +182,19 @@ impl Inner {
             log::unsynced(&info.server_name, &info.version, remedy);
         }
         Ok(())
+    }
+
+    async fn account_info(&self) -> Result<(), Fault> {
+        self.request::<Json>("INFO", &serde_json::json!({})).await.map(drop)
+    }
+
+    /// Makes one round trip. A flush of the client ends when it has written.
+    pub(crate) async fn ping(&self) -> Result<(), Fault> {
+        // The client would keep the request, and those of later calls, until it is connected again.
+        if !self.is_closed() && !self.is_connected() {
+            return Err(Fault::new(ErrorKind::CommunicationProblem, "the client is not connected".to_owned()));
+        }
+        self.account_info().await
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -38,6 +38,11 @@ impl Transport for Nats {
         }
     }
 
+    /// Requests the information of the JetStream account, as connecting does. Without a connection it fails at once.
+    async fn ping(&self) -> Result<(), ManageError> {
+        Ok(self.inner.ping().await?)
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         Self::close(self).await
     }

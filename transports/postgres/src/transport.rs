@@ -42,6 +42,13 @@ impl Transport for Postgres {
         }
     }
 
+    /// Executes `SELECT 1` on a connection of the pool. While none is free for the [timeout](crate::Options::timeout), it is
+    /// [`ServiceBusy`](consign_core::transport::ErrorKind::ServiceBusy).
+    async fn ping(&self) -> Result<(), ManageError> {
+        let executing = self.inner.database.with(async |client| Ok(client.query_typed("SELECT 1", &[]).await?));
+        Ok(executing.await.map(drop)?)
+    }
+
     /// A pool that was [wrapped](crate::Options::wrap) stays open. Deliveries and sessions that are still held are released to
     /// other processes, as those of a lost process; without a connection that listens, at the end of their locks. After
     /// [`Options::timeout`](crate::Options::timeout) it closes the connections all the same, and returns

@@ -11,7 +11,7 @@ use consign::{
 };
 use consign_conformance::{
     Failure,
-    faults::{Plan, Server},
+    faults::{Plan, Server, check_pings},
 };
 use consign_postgres::{
     Postgres,
@@ -110,4 +110,15 @@ async fn a_database_that_is_not_open_for_now_is_retryable() {
     assert!(error.is_retryable() && error.kind() == ErrorKind::CommunicationProblem, "{error:?}");
     let error = Postgres::connect(&url.replace("/postgres", "/none")).await.unwrap_err();
     assert!(!error.is_retryable(), "{error:?}");
+}
+
+/// Rules: K-48.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_succeed_only_while_the_server_answers() {
+    let Some(cluster) = Cluster::start() else { return };
+    let url = Cluster::url(cluster.address());
+    Postgres::options().schema(SCHEMA).connect(&url).await.unwrap().migrate().await.unwrap();
+    if let Err(failure) = check_pings(&Faulty(cluster)).await {
+        panic!("{failure}");
+    }
 }

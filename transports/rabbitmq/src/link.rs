@@ -7,8 +7,8 @@ use std::{
 };
 
 use consign_core::transport::{ErrorKind, ServerAddress};
-use lapin::{Channel, Connection, types::ShortString, uri::AMQPUri};
-use tokio::sync::Mutex;
+use lapin::{Channel, Connection, options::ChannelFlowOptions, types::ShortString, uri::AMQPUri};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::{
     Options, address,
@@ -22,6 +22,8 @@ use crate::{
 pub(crate) struct Link {
     pub(crate) options: Arc<Options>,
     source: Source,
+    /// The channel of pings. A channel for each would use up the numbers of the connection.
+    pings: Arc<Mutex<Option<Leased>>>,
 }
 
 enum Source {
@@ -124,7 +126,7 @@ impl Link {
 
     async fn open_uris(options: Arc<Options>, uris: Box<[AMQPUri]>) -> Result<Self, Failure> {
         let source = Source::Servers(Servers::new(Arc::clone(&options), uris));
-        let link = Self { options, source };
+        let link = Self { options, source, pings: Arc::default() };
         link.channel().await?.close(link.options.timeout).await;
         Ok(link)
     }
@@ -141,7 +143,7 @@ impl Link {
 
     pub(crate) fn wrap(channel: Channel) -> Self {
         let source = Source::Wrapped { channel, turn: Arc::default() };
-        Self { options: Arc::default(), source }
+        Self { options: Arc::default(), source, pings: Arc::default() }
     }
 
     /// Returns the server, if the address has one only.
@@ -196,6 +198,39 @@ impl Link {
         let result = within(self.deadline(), what, operation(&leased)).await;
         leased.close(self.deadline()).await;
         result.map_err(|failure| failure.explained(self.blocked()))
+    }
+
+    /// Makes one round trip.
+    pub(crate) async fn ping(self: &Arc<Self>) -> Result<(), Failure> {
+        let pinging = async {
+            let kept = Arc::clone(&self.pings).lock_owned().await;
+            // A caller that waits no longer would leave a channel that is neither open nor closed.
+            let pinging = tokio::spawn(Arc::clone(self).round_trip(kept));
+            pinging.await.unwrap_or_else(|_| Err(Failure::gone("the runtime is shutting down")))
+        };
+        let pinged = tokio::time::timeout(self.deadline(), pinging).await;
+        let pinged = pinged.unwrap_or_else(|_| Err(Failure::late("ping", self.deadline())));
+        pinged.map_err(|failure| failure.explained(self.blocked()))
+    }
+
+    async fn round_trip(self: Arc<Self>, mut kept: OwnedMutexGuard<Option<Leased>>) -> Result<(), Failure> {
+        let leased = match kept.take() {
+            Some(leased) if leased.is_alive() && self.has(&leased) => leased,
+            // The last channel of a connection that is used no longer keeps it open.
+            _ => self.channel().await?,
+        };
+        let flow = leased.channel.channel_flow(ChannelFlowOptions { active: true });
+        leased.within(self.deadline(), "channel.flow", flow).await?;
+        *kept = Some(leased);
+        Ok(())
+    }
+
+    /// Returns whether new channels are on the connection of this one.
+    fn has(&self, leased: &Leased) -> bool {
+        match (&self.source, &leased.connection) {
+            (Source::Servers(servers), Some(connection)) => servers.is_present(connection),
+            _ => true,
+        }
     }
 
     /// Closes the connection, and opens no other.

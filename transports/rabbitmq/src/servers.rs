@@ -108,6 +108,13 @@ impl Servers {
         Some(ServerAddress::new(only.authority.host.as_str()).with_port(only.authority.port))
     }
 
+    /// Returns whether new channels are opened on this connection.
+    pub(crate) fn is_present(&self, connection: &Arc<Connection>) -> bool {
+        // While another call has the lock, it may replace the connection.
+        let slot = self.slot.try_lock();
+        slot.is_ok_and(|slot| slot.connection.as_ref().is_some_and(|present| Arc::ptr_eq(present, connection)))
+    }
+
     /// Opens a channel. A missing connection is opened, not before the pause after the last failure is over.
     pub(crate) async fn channel(self: &Arc<Self>) -> Result<(Arc<Connection>, Channel), Failure> {
         let connection = self.connection().await?;

@@ -42,6 +42,11 @@ impl Transport for RabbitMq {
         Ok(receiver)
     }
 
+    /// Sends `channel.flow` with `active` true, which changes nothing, on a channel that is kept for that, or on the wrapped one.
+    async fn ping(&self) -> Result<(), ManageError> {
+        Ok(self.0.link.ping().await?)
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         Self::close(self).await
     }

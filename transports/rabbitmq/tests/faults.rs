@@ -10,7 +10,7 @@ use consign::{
 };
 use consign_conformance::{
     Failure,
-    faults::{Plan, Server},
+    faults::{Plan, Server, check_pings},
 };
 
 use consign_rabbitmq::{QueueSettings, RabbitMq};
@@ -69,4 +69,13 @@ async fn faults_lose_nothing() {
     let report = Plan::from_env().run(&Faulty(node)).await;
     println!("faults: {}", report.to_json());
     assert!(report.is_passed() && report.left_out().is_empty(), "{report}");
+}
+
+/// Rules: K-48.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_succeed_only_while_the_server_answers() {
+    let Some(node) = Node::start().await else { return };
+    if let Err(failure) = check_pings(&Faulty(node)).await {
+        panic!("{failure}");
+    }
 }

@@ -6,7 +6,7 @@ use std::{future::poll_fn, net::SocketAddr, task::Poll, time::Duration};
 
 use consign::{
     Message,
-    transport::{ErrorKind, Receiver, ReceiverExt, Sender},
+    transport::{ErrorKind, Receiver, ReceiverExt, Sender, Transport},
 };
 use consign_conformance::faults::{Direction, How, Proxy, Trip};
 use consign_rabbitmq::{QueueSettings, RabbitMq, RabbitMqReceiver, RabbitMqSender};
@@ -218,4 +218,25 @@ async fn a_receiver_without_messages_opens_another_channel() {
     repeated(async || receiver.receive_within(SOON).await).await.complete().await.expect("a lock");
     drop(receiver);
     two.sends().await;
+}
+
+/// Rules: K-48.
+/// lapin uses each number of a channel once.
+#[tokio::test]
+async fn pings_use_no_connection_up() {
+    let Some(direct) = support::connect(support::options()).await else { return };
+    direct.close().await.expect("an open connection");
+    let url = support::address();
+    let (credentials, rest) = url.split_once('@').expect("an address with credentials");
+    let (server, host) = rest.split_once('/').expect("an address with a virtual host");
+    let proxy = Proxy::to(socket(server).await).await.expect("a free port");
+    let address = format!("{credentials}@{}/{host}?channel_max=4", proxy.address());
+    let rabbit = support::options().connect(&address).await.expect("a broker");
+    rabbit.ping().await.expect("a broker");
+    // There is no other connection from here on.
+    proxy.refuse(true);
+    for number in 0..40 {
+        rabbit.ping().await.unwrap_or_else(|error| panic!("{number}: {error:?}"));
+    }
+    rabbit.close().await.expect("an open connection");
 }

@@ -49,6 +49,8 @@ pub(crate) struct Slot {
     pub(crate) failures: u32,
     pub(crate) not_before: Option<Instant>,
     pub(crate) has_connected: bool,
+    /// Whether the server has answered a ping on the connection.
+    pub(crate) has_answered: bool,
 }
 
 /// The first pause, doubled with each failure before the last one, up to the longest.

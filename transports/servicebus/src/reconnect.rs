@@ -40,6 +40,19 @@ impl Core {
         opened.await
     }
 
+    /// Makes one round trip.
+    pub(crate) async fn ping(self: &Arc<Self>) -> Result<(), Failure> {
+        let timeout = self.options.timeout;
+        let late = |_| Failure::new(ErrorKind::ServiceTimeout, format!("no answer within {timeout:?}"));
+        tokio::time::timeout(timeout, self.round_trip()).await.map_err(late)?
+    }
+
+    async fn round_trip(self: &Arc<Self>) -> Result<(), Failure> {
+        self.wire().await?.begin().await?.end().await?;
+        self.slot.lock().has_answered = true;
+        Ok(())
+    }
+
     /// Starts a task that opens the connection.
     fn opening(self: &Arc<Self>, not_before: Option<Instant>) -> Opening {
         let this = Arc::clone(self);
@@ -82,7 +95,7 @@ impl Core {
                     self.options.timeout,
                 );
                 slot.wire = Some(Arc::clone(&wire));
-                slot.has_connected = true;
+                (slot.has_connected, slot.has_answered) = (true, false);
                 Ok(wire)
             }
             Err(failure) => {
@@ -92,9 +105,10 @@ impl Core {
         }
     }
 
-    /// A connection has ended. One without a link counts as an attempt that has failed.
+    /// A connection has ended. One without a link or a ping counts as an attempt that has failed.
     pub(crate) fn ended(&self, slot: &mut Slot, wire: &Wire) {
         match wire.connection.progress() {
+            _ if slot.has_answered => (slot.failures, slot.not_before) = (0, None),
             Progress::Attached => (slot.failures, slot.not_before) = (0, None),
             Progress::Begun if wire.connection.is_closed() => {
                 let detail = "the connection ended before a link was attached";

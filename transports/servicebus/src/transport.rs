@@ -110,6 +110,11 @@ impl Transport for ServiceBus {
         Ok(ServiceBusReceiver::open(Source::new(&self.core, path.clone(), mode)).await?)
     }
 
+    /// Begins a session and ends it. It sends no token, so the rights of its credential are not checked.
+    async fn ping(&self) -> Result<(), ManageError> {
+        Ok(self.core.ping().await?)
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         Ok(self.core.close().await?)
     }

@@ -13,7 +13,7 @@ use consign::{
 };
 use consign_conformance::{
     Failure,
-    faults::{Plan, Server},
+    faults::{Plan, Server, check_pings},
 };
 use consign_servicebus::ServiceBus;
 use parking_lot::Mutex;
@@ -95,4 +95,13 @@ async fn faults_lose_nothing() {
     let report = Plan::from_env().run(&OnDisk::start().await).await;
     println!("faults: {}", report.to_json());
     assert!(report.is_passed() && report.left_out().is_empty(), "{report}");
+}
+
+/// Rules: K-48.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pings_succeed_only_while_the_server_answers() {
+    let server = OnDisk::start().await;
+    if let Err(failure) = check_pings(&server).await {
+        panic!("{failure}");
+    }
 }

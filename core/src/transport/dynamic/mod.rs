@@ -242,6 +242,10 @@ impl Transport for DynTransport {
         self.connection.receiver(path, mode).await
     }
 
+    async fn ping(&self) -> Result<(), ManageError> {
+        self.connection.ping().await
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         self.connection.close().await
     }

@@ -17,6 +17,7 @@ pub(super) trait Connection: Send + Sync {
     fn server(&self) -> Option<ServerAddress>;
     fn sender<'a>(&'a self, path: &'a EntityPath) -> Boxed<'a, Result<DynSender, SendError>>;
     fn receiver<'a>(&'a self, path: &'a EntityPath, mode: ReceiveMode) -> Boxed<'a, Result<DynReceiver, ReceiveError>>;
+    fn ping(&self) -> Boxed<'_, Result<(), ManageError>>;
     fn close(&self) -> Boxed<'_, Result<(), ManageError>>;
 }
 
@@ -35,6 +36,10 @@ impl<T: Transport> Connection for T {
 
     fn receiver<'a>(&'a self, path: &'a EntityPath, mode: ReceiveMode) -> Boxed<'a, Result<DynReceiver, ReceiveError>> {
         Box::pin(async move { Transport::receiver(self, path, mode).await.map(DynReceiver::new) })
+    }
+
+    fn ping(&self) -> Boxed<'_, Result<(), ManageError>> {
+        Box::pin(Transport::ping(self))
     }
 
     fn close(&self) -> Boxed<'_, Result<(), ManageError>> {

@@ -260,6 +260,38 @@ async fn the_next_host_is_tried_when_one_ends_each_connection_at_its_first_sessi
     }
 }
 
+/// Rules: K-48, K-270.
+/// A broker may end a connection on which there are no links, as one that only pings use.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_ends_after_a_ping_is_followed_by_no_pause() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("amqp10://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut sessions = 0;
+            tokio::spawn(stub::serve_one(stream, move |engine, event| {
+                sessions += usize::from(matches!(event, Event::Begun { .. }));
+                if sessions < 2 {
+                    return Ok(());
+                }
+                sessions = 0;
+                engine.close(Some(Error::new(Symbol::from_static("amqp:connection:forced"), "no links")))
+            }));
+        }
+    });
+    // The first pause would be longer than the test may take.
+    let day = Duration::from_secs(24 * 3_600);
+    let amqp = Amqp10::options().backoff(day, day).connect(&url).await.unwrap();
+    let pinged = async {
+        for _ in 0..5 {
+            // Every second one ends its connection.
+            while amqp.ping().await.is_err() {}
+        }
+    };
+    timeout(SOON, pinged).await.unwrap();
+}
+
 /// Rules: A-50.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_system_error_of_the_server_is_not_one_of_the_credentials() {

@@ -74,6 +74,10 @@ impl<Q: Queues> Transport for Managed<Q> {
         self.amqp.receiver(path, mode).await
     }
 
+    async fn ping(&self) -> Result<(), ManageError> {
+        self.amqp.ping().await
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         self.amqp.close().await
     }

@@ -13,6 +13,8 @@ cases! {
     Acceptance:
         /// Rules: X-01.
         a_message_is_there_when_its_send_ends,
+        /// Rules: K-48.
+        a_server_that_runs_answers_pings,
         /// Rules: X-07.
         two_senders_fill_one_queue,
         /// Rules: X-06.
@@ -32,6 +34,16 @@ async fn a_message_is_there_when_its_send_ends(bench: &Bench<'_>) -> Verdict {
         ensure_eq!(text(&bench.take(&queue).await?), body);
     }
     bench.gone(&queue).await
+}
+
+async fn a_server_that_runs_answers_pings(bench: &Bench<'_>) -> Verdict {
+    let queue = bench.queue(QueueSettings::default()).await?;
+    bench.transport.ping().await?;
+    try_join_all((0..10).map(|_| bench.transport.ping())).await?;
+    bench.send(&queue, Message::new("a")).await?;
+    bench.transport.ping().await?;
+    bench.expect(&queue, ["a"]).await?;
+    Ok(())
 }
 
 async fn two_senders_fill_one_queue(bench: &Bench<'_>) -> Verdict {

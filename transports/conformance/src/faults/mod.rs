@@ -35,6 +35,7 @@
 
 mod account;
 mod full;
+mod ping;
 mod plan;
 mod proxy;
 mod random;
@@ -45,6 +46,7 @@ mod worker;
 
 pub use self::{
     account::Account,
+    ping::check_pings,
     plan::Plan,
     proxy::{Direction, How, Proxy, Trip},
     report::FaultReport,

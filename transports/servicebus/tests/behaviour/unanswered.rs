@@ -72,6 +72,36 @@ async fn sends_that_wait_for_credit_are_repeated_when_their_link_is_detached() {
     assert_eq!(transfers.load(Ordering::Relaxed), 3);
 }
 
+/// Rules: K-48, K-301.
+/// A server may end a connection on which there are no links, as one that only pings use.
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_after_a_ping_is_followed_by_no_pause() {
+    let dials = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&dials);
+    let service_bus = stub::connect(ServiceBus::options(), move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        |commands, event| {
+            if let Event::Ended { .. } = event {
+                let commands = commands.clone();
+                tokio::spawn(async move {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    let forced = Error::new(Symbol::from_static("amqp:connection:forced"), "no links");
+                    commands.run(|engine| engine.close(Some(forced))).unwrap();
+                });
+            }
+            Some(event)
+        }
+    });
+    let service_bus = service_bus.await;
+    let began = Instant::now();
+    for _ in 0..20 {
+        service_bus.ping().await.unwrap();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
+    assert_eq!(dials.load(Ordering::Relaxed), 20);
+    assert_eq!(began.elapsed().as_secs(), 40);
+}
+
 /// Rules: K-301.
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_ends_before_a_session_begins_is_followed_by_a_pause() {

@@ -40,6 +40,10 @@ impl Transport for Managed {
         self.service_bus.receiver(path, mode).await
     }
 
+    async fn ping(&self) -> Result<(), ManageError> {
+        self.service_bus.ping().await
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         self.service_bus.close().await
     }

@@ -258,6 +258,10 @@ impl Transport for Inside {
         Err(refused!(ReceiveError, "{mode:?} from {path}"))
     }
 
+    async fn ping(&self) -> Result<(), ManageError> {
+        Err(refused!(ManageError, "ping"))
+    }
+
     async fn close(&self) -> Result<(), ManageError> {
         Err(refused!(ManageError, "close"))
     }
@@ -510,6 +514,7 @@ async fn a_transport_passes_its_calls_on() {
     assert_passed! {
         transport.sender(&path).await => "sender of orders",
         transport.receiver(&path, ReceiveMode::ReceiveAndDelete).await => "ReceiveAndDelete from orders",
+        transport.ping().await => "ping",
         transport.close().await => "close",
         transport.peek(&path, NUMBERS[0], 6).await => "peek orders from 4 6",
         transport.schedule(&path, vec![Message::new("one"); 2], AT).await => "schedule 2 to orders at 3",
