@@ -6,13 +6,30 @@ use axum::{
     body::{Body, to_bytes},
     http::{Request, StatusCode, header},
 };
-use consign_broker::Broker;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use consign_broker::{Broker, QueueLease, QueueReceiver, QueueSender};
 use consign_core::{
     Disposition, Message,
     administration::QueueSettings,
-    transport::{Lease, ReceiverExt, Sender},
+    message::EntityPath,
+    transport::{
+        Capabilities, DynTransport, ErrorKind, Lease, ManageError, ReceiveError, ReceiveMode, ReceiverExt, SendError,
+        Sender, Transport,
+    },
 };
-use consign_server::{AccessKey, Server, operations::Operations};
+use consign_server::{
+    AccessKey, Server,
+    operations::{Health, Operations},
+};
+use futures_util::future::join_all;
+use tokio::{sync::watch, time::Instant};
 use tower::ServiceExt;
 
 #[path = "protocol/log.rs"]
@@ -137,6 +154,111 @@ async fn a_store_is_measured_and_a_closed_one_is_not_ready() {
     broker.close().await.unwrap();
     assert_eq!(get(&router, "/health", None).await, (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".into()));
     assert_eq!(get(&router, "/health/live", None).await.0, StatusCode::OK);
+}
+
+/// The answer to a ping; `None` while there is none.
+type Answer = Option<Result<(), ErrorKind>>;
+
+/// The embedded broker, as if it were behind a network.
+#[derive(Clone)]
+struct Behind {
+    broker: Broker,
+    answer: watch::Receiver<Answer>,
+    pings: Arc<AtomicUsize>,
+}
+
+impl Transport for Behind {
+    type Sender = QueueSender;
+    type Lease = QueueLease;
+    type Receiver = QueueReceiver;
+
+    fn capabilities(&self) -> Capabilities {
+        Transport::capabilities(&self.broker)
+    }
+
+    async fn sender(&self, path: &EntityPath) -> Result<QueueSender, SendError> {
+        Transport::sender(&self.broker, path).await
+    }
+
+    async fn receiver(&self, path: &EntityPath, mode: ReceiveMode) -> Result<QueueReceiver, ReceiveError> {
+        Transport::receiver(&self.broker, path, mode).await
+    }
+
+    async fn ping(&self) -> Result<(), ManageError> {
+        self.pings.fetch_add(1, Ordering::Relaxed);
+        let mut answer = self.answer.clone();
+        let answer = *answer.wait_for(Option::is_some).await.unwrap();
+        answer.unwrap().map_err(|kind| ManageError::new(kind).with_detail("user \"x\" at 10.0.0.1"))
+    }
+}
+
+/// Rules: HT-36.
+#[tokio::test(start_paused = true)]
+async fn a_transport_is_ready_while_its_broker_answers() {
+    const READY: &str = "/health/ready";
+    let not_ready = |why: &str| (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n"));
+    let (answer, pings) = (watch::Sender::new(Some(Ok(()))), Arc::<AtomicUsize>::default());
+    let behind = Behind { broker: Broker::new(), answer: answer.subscribe(), pings: Arc::clone(&pings) };
+    let health = Health::new(DynTransport::builder(behind).build());
+    let router: Router = health.router();
+    let is_pinged = |times: usize| assert_eq!(pings.swap(0, Ordering::Relaxed), times);
+    let (lines, _guard) = log::captured();
+
+    for path in [READY, "/health", READY] {
+        assert_eq!(get(&router, path, None).await, (StatusCode::OK, "ready\n".into()));
+    }
+    is_pinged(1);
+
+    // The result of a second ago is not that of now.
+    answer.send_replace(Some(Err(ErrorKind::CommunicationProblem)));
+    assert_eq!(get(&router, READY, None).await.0, StatusCode::OK);
+    for _ in 0..2 {
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let failed = not_ready("the ping of the broker failed with CommunicationProblem");
+        assert_eq!(get(&router, READY, None).await, failed);
+    }
+    is_pinged(2);
+    let logged = lines.take();
+    assert_eq!((logged.lines().count(), logged.contains("10.0.0.1")), (1, true), "{logged}");
+
+    // Requests do not add up while there is no answer.
+    answer.send_replace(None);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    for round in 0..3 {
+        let began = Instant::now();
+        let answers = join_all((0..10).map(|_| get(&router, READY, None))).await;
+        let silent = not_ready("the broker has not answered within 5 s");
+        assert!(answers.iter().all(|answer| *answer == silent), "{round}: {answers:?}");
+        assert_eq!(began.elapsed().as_secs(), 5);
+    }
+    is_pinged(1);
+    assert_eq!(get(&router, "/health/live", None).await, (StatusCode::OK, "live\n".into()));
+
+    // An answer that no request has waited for is not used later.
+    answer.send_replace(Some(Err(ErrorKind::ServiceBusy)));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    answer.send_replace(Some(Ok(())));
+    assert_eq!(get(&router, READY, None).await.0, StatusCode::OK);
+    is_pinged(1);
+    health.shutdown();
+    assert_eq!(get(&router, READY, None).await, not_ready("the server is shutting down"));
+    is_pinged(0);
+}
+
+/// Rules: HT-36.
+/// A transport whose ping has no end does not keep the endpoint from the next one.
+#[tokio::test(start_paused = true)]
+async fn a_ping_without_an_end_is_given_up() {
+    let (answer, pings) = (watch::Sender::new(None), Arc::<AtomicUsize>::default());
+    let behind = Behind { broker: Broker::new(), answer: answer.subscribe(), pings: Arc::clone(&pings) };
+    let router: Router = Health::new(DynTransport::builder(behind).build()).router();
+    for _ in 0..13 {
+        assert_eq!(get(&router, "/health/ready", None).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert_eq!(pings.load(Ordering::Relaxed), 1);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(get(&router, "/health/ready", None).await.0, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(pings.load(Ordering::Relaxed), 2);
 }
 
 /// Rules: HT-30.

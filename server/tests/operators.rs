@@ -12,6 +12,7 @@ use std::{
 
 use consign_broker::Broker;
 use consign_core::{Message, administration::QueueSettings, transport::Sender};
+use tokio::time::Instant;
 
 const KEY: &str = "the key of operators";
 
@@ -162,10 +163,31 @@ async fn the_page_is_served_over_the_broker_of_a_url() {
     assert!(status == 200 && answer.contains("of-a-store"), "{answer}");
     assert!(server.get("/$page/messages?path=of-a-store", None).1.contains("one order"));
     assert_eq!((server.get("/health/live", None).0, server.get("/metrics", None).0), (200, 404));
+    assert_eq!((server.get("/health/ready", None).0, server.get("/health", None).0), (200, 200));
     let twice =
         "POST /$page/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     let (status, answer) = server.exchange(twice);
     assert!(status == 400 && answer.contains("not both"), "{answer}");
+}
+
+/// Rules: HT-36.
+#[test]
+fn the_page_over_a_broker_that_is_gone_is_not_ready() {
+    let mut broker = start(&["--no-page"]);
+    let address = broker.line("AMQP: Endpoint=sb://").unwrap().split(';').next().unwrap();
+    let page = start(&["--transport", &format!("servicebus://any:any@{address}?emulator=true")]);
+    assert_eq!(page.get("/health/ready", None).0, 200);
+    broker.process.kill().unwrap();
+    broker.process.wait().unwrap();
+    let until = Instant::now() + Duration::from_secs(60);
+    let answer = loop {
+        match page.get("/health/ready", None) {
+            (503, answer) => break answer,
+            (status, answer) => assert!(status == 200 && Instant::now() < until, "{answer}"),
+        }
+    };
+    assert!(answer.ends_with("not ready: the ping of the broker failed with CommunicationProblem\n"), "{answer}");
+    assert_eq!(page.get("/health/live", None).0, 200);
 }
 
 #[test]

@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, routing::get};
+use axum::Router;
 use consign_server::{
     http::{HttpOptions, serve_routes},
+    operations::Health,
     page::Page,
 };
 use tokio::{
@@ -67,7 +68,8 @@ async fn serve(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
     out.flush()?;
     drop(out);
 
-    let routes: Router = page.router().route("/health/live", get(async || "live\n"));
+    let health = Health::new(transport.clone());
+    let routes: Router = page.router().merge(health.router());
     let handle = page.clone();
     let stop = async move {
         tokio::select! {
@@ -75,6 +77,7 @@ async fn serve(options: &Serve, url: &BrokerUrl) -> Result<(), Failure> {
             _ = interrupt.recv() => {}
         }
         tracing::info!("shutting down");
+        health.shutdown();
         handle.shutdown();
     };
     let served = serve_routes(listener, HttpOptions::default().routes(routes), stop, SHUTDOWN_TIMEOUT);

@@ -6,6 +6,8 @@
 //! | `/health/ready`, `/health` | 200 if the broker accepts calls; 503 after its disk has failed. During a shutdown it is 503, and new connections are refused |
 //! | `/metrics` | the [metrics], as text of `OpenMetrics` |
 //!
+//! [`Health`] has the health endpoints of any transport: `/health/ready` is 503 while the broker behind it does not answer.
+//!
 //! With a key, `/metrics` needs the header `Authorization: Bearer KEY`. Without one, a request of a browser to a name that is not one
 //! of loopback is 421. The health endpoints need no key, and report nothing else.
 //!
@@ -19,6 +21,7 @@
 //! # }
 //! ```
 
+mod health;
 pub mod metrics;
 
 use std::sync::Arc;
@@ -31,6 +34,7 @@ use axum::{
     routing::get,
 };
 
+pub use self::health::Health;
 use self::metrics::Metrics;
 use crate::{
     Server,
