@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use bytes::{Buf, Bytes};
 
 /// The rest of a payload: chunks of which the first may be read in part.
@@ -22,20 +24,20 @@ impl<'c> Chunks<'c> {
         self.length == 0
     }
 
-    /// Takes so many bytes, in slices.
-    pub(super) fn take(&mut self, mut count: usize, mut slice: impl FnMut(Bytes)) {
+    /// Takes so many bytes, as parts of chunks.
+    pub(super) fn take(&mut self, mut count: usize, mut part: impl FnMut(&Bytes, Range<usize>)) {
         while let Some((first, others)) = self.slices.split_first() {
             let left = first.len() - self.offset;
             if left > count {
                 if count > 0 {
-                    slice(first.slice(self.offset..self.offset + count));
+                    part(first, self.offset..self.offset + count);
                 }
                 self.offset += count;
                 self.length -= count;
                 return;
             }
             if left > 0 {
-                slice(first.slice(self.offset..));
+                part(first, self.offset..first.len());
             }
             count -= left;
             self.length -= left;
@@ -64,15 +66,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_is_taken_in_slices_across_its_chunks() {
+    fn a_payload_is_taken_in_parts_across_its_chunks() {
         let chunks = [Bytes::from_static(b"abc"), Bytes::new(), Bytes::from_static(b"defg")];
         let mut rest = Chunks::new(&chunks);
         let mut taken = Vec::new();
-        rest.take(2, |slice| taken.push(slice));
+        rest.take(2, |chunk, part| taken.push(chunk.slice(part)));
         assert_eq!(rest.rest(), ["c", "", "defg"]);
-        rest.take(3, |slice| taken.push(slice));
+        rest.take(3, |chunk, part| taken.push(chunk.slice(part)));
         assert_eq!((rest.len(), taken.as_slice()), (2, ["ab", "c", "de"].map(Bytes::from).as_slice()));
-        rest.take(2, |slice| taken.push(slice));
+        rest.take(2, |chunk, part| taken.push(chunk.slice(part)));
         assert!(rest.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-use std::{collections::VecDeque, fmt, io::IoSlice};
+use std::{collections::VecDeque, fmt, io::IoSlice, ops::Range};
 
 use bytes::{Buf, Bytes};
 
@@ -24,10 +24,15 @@ impl fmt::Debug for Output<'_> {
     }
 }
 
-/// What is to be written: heads of frames in one buffer, payloads as they were given.
+/// A payload below this size, in bytes, is copied behind its head: a slice of its own costs more.
+const SMALL: usize = 1_024;
+/// The capacity that an empty buffer keeps.
+const KEPT: usize = 32 * 1_024;
+
+/// What is to be written: heads of frames and small payloads in one buffer, large payloads as they were given.
 #[derive(Default)]
 pub(super) struct OutputQueue {
-    /// Heads, of which the first `written` bytes are written.
+    /// Heads and small payloads, of which the first `written` bytes are written.
     heads: Vec<u8>,
     written: usize,
     segments: VecDeque<Segment>,
@@ -40,7 +45,7 @@ pub(super) struct OutputQueue {
 }
 
 enum Segment {
-    /// So many bytes of the heads.
+    /// So many bytes of the heads and small payloads.
     Head(usize),
     Payload(Bytes),
     /// What follows is written separately.
@@ -77,7 +82,11 @@ impl OutputQueue {
         if outcome.is_err() {
             self.heads.truncate(before);
         }
-        let size = self.heads.len().saturating_sub(before);
+        self.appended_to_heads(self.heads.len().saturating_sub(before));
+        outcome
+    }
+
+    fn appended_to_heads(&mut self, size: usize) {
         if size > 0 {
             if let Some(Segment::Head(last)) = self.segments.back_mut() {
                 *last += size;
@@ -86,13 +95,16 @@ impl OutputQueue {
             }
             self.grow(size);
         }
-        outcome
     }
 
-    pub(super) fn payload(&mut self, payload: Bytes) {
-        let size = payload.len();
-        if size > 0 {
-            self.segments.push_back(Segment::Payload(payload));
+    /// Appends a part of a payload.
+    pub(super) fn payload(&mut self, chunk: &Bytes, part: Range<usize>) {
+        let size = part.len();
+        if size < SMALL {
+            self.heads.extend_from_slice(chunk.get(part).unwrap_or_default());
+            self.appended_to_heads(size);
+        } else {
+            self.segments.push_back(Segment::Payload(chunk.slice(part)));
             self.grow(size);
         }
     }
@@ -142,6 +154,8 @@ impl OutputQueue {
         }
         if self.written == self.heads.len() {
             self.heads.clear();
+            // An idle connection does not keep what it once needed.
+            self.heads.shrink_to(KEPT);
             self.written = 0;
         } else if self.written > 4_096 && self.written > self.heads.len() / 2 {
             self.heads.drain(..self.written);
@@ -223,5 +237,30 @@ impl Connection {
     pub fn output(&mut self) -> Output<'_> {
         self.out.flush();
         Output { connection: self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules: A-61.
+    #[test]
+    fn small_payloads_follow_their_heads_and_the_memory_of_many_is_given_back() {
+        let mut queue = OutputQueue::default();
+        let (small, large) = (Bytes::from_static(&[1; SMALL - 1]), Bytes::from_static(&[2; SMALL]));
+        for _ in 0..100 {
+            let _: Result<(), ()> = queue.head(|out| {
+                out.push(0);
+                Ok(())
+            });
+            queue.payload(&small, 0..small.len());
+        }
+        assert_eq!((queue.segments.len(), queue.len()), (1, 100 * SMALL));
+        queue.payload(&large, 0..large.len());
+        assert!(matches!(queue.segments.back(), Some(Segment::Payload(payload)) if payload.as_ptr() == large.as_ptr()));
+        queue.advance(100 * SMALL);
+        assert!(queue.heads.is_empty() && queue.heads.capacity() <= KEPT);
+        assert_eq!((queue.segments.len(), queue.len()), (1, SMALL));
     }
 }

@@ -96,7 +96,7 @@ impl Writer {
             }
             Ok::<_, CommandError>(())
         })?;
-        payload.take(part, |chunk| self.queue.payload(chunk));
+        payload.take(part, |chunk, part| self.queue.payload(chunk, part));
         Ok(())
     }
 

@@ -107,7 +107,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a delivery. Its payload is the chunks in order; they are not copied.
+    /// Sends a delivery. Its payload is the chunks in order. What of them goes into one frame is copied below 1 KiB, and not from there
+    /// on.
     ///
     /// A delivery that needs more frames than the session window has, or more bytes than
     /// [`Options::output_limit`](crate::engine::Options::output_limit), is sent as far as possible. The rest follows when the window
