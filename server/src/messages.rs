@@ -85,7 +85,7 @@ pub(crate) fn encode_delivery(
 pub(crate) fn encode_whole(message: &Message, direction: Direction) -> Result<Bytes, Failure> {
     let mut sections = mapping::to_sections(message, direction)?;
     show_time_to_live(message, &mut sections);
-    Ok(codec::encode(&sections)?)
+    Ok(sections.to_bytes()?)
 }
 
 /// Sets when the message expires in relation to its creation. Clients take the difference as the time to live, as one
@@ -108,11 +108,11 @@ fn show_time_to_live(message: &Message, sections: &mut Sections) {
 fn chunks(mut sections: Sections) -> Result<Vec<Bytes>, EncodeError> {
     let large = match &mut sections.body {
         Body::Data(data) if data.iter().any(|section| section.len() >= SMALL) => std::mem::take(data),
-        _ => return Ok(vec![codec::encode(&sections)?]),
+        _ => return Ok(vec![sections.to_bytes()?]),
     };
     let footer = sections.footer.take();
     let mut chunks = Vec::with_capacity(large.len() * 2 + 1);
-    let mut head = BytesMut::from(&*codec::encode(&sections)?);
+    let mut head = BytesMut::from(&*sections.to_bytes()?);
     for section in large {
         head.put_slice(&[0x00, 0x53, Data::DESCRIPTOR]);
         if let Ok(length) = u8::try_from(section.len()) {

@@ -1,11 +1,18 @@
+use bytes::Bytes;
+
 use super::{
     AmqpSequence, AmqpValue, ApplicationProperties, BodyKind, Data, DeliveryAnnotations, EncodedMessage, Footer,
     Header, MessageAnnotations, Properties,
 };
 use crate::{
-    codec::{DecodeError, Encode, Encoder},
+    codec::{DecodeError, Encode, EncodeError, Encoder, encode_into},
     value::{Binary, List, Value},
 };
+
+/// What messages take, in bytes: the start of a data section, one property of the application, and the sections before them.
+const DATA: usize = 8;
+const PROPERTY: usize = 32;
+const OTHERS: usize = 320;
 
 /// A message whose sections are decoded. Encoding it writes the sections that it has, in the order of AMQP 1.0.
 ///
@@ -86,6 +93,23 @@ impl Sections {
             body,
             footer: message.footer()?,
         })
+    }
+}
+
+impl Sections {
+    /// Encodes the message into a buffer of about its size.
+    ///
+    /// # Errors
+    /// As [`encode`](crate::codec::encode).
+    pub fn to_bytes(&self) -> Result<Bytes, EncodeError> {
+        let body = match &self.body {
+            Body::Data(sections) => sections.iter().map(|section| section.len() + DATA).sum(),
+            Body::Sequence(_) | Body::Value(_) => 0,
+        };
+        let properties = self.application_properties.as_ref().map_or(0, |properties| properties.0.len());
+        let mut out = Vec::with_capacity(OTHERS + properties * PROPERTY + body);
+        encode_into(self, &mut out)?;
+        Ok(out.into())
     }
 }
 

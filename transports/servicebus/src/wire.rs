@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use consign_amqp::{
-    codec::{self, DecodeError},
+    codec::DecodeError,
     mapping::{self, Direction, InboundMessage, MappingError, annotation},
     message::{Annotations, Body, EncodedMessage, Header, MessageAnnotations, Sections},
     value::{Map, Symbol, Timestamp as WireTimestamp, Value},
@@ -29,7 +29,7 @@ fn write(message: &Message, now: Timestamp) -> Result<Bytes, Failure> {
     if message.is_message_id_stamped() {
         sections.message_annotations.get_or_insert_default().0.push(STAMPED, true);
     }
-    Ok(codec::encode(&sections)?)
+    Ok(sections.to_bytes()?)
 }
 
 /// Checks a message, removes what only a broker sets, and encodes it.
@@ -195,7 +195,7 @@ pub(crate) fn unreadable() -> Bytes {
         properties: Some(Properties { group_id: Some("x".repeat(129).as_str().into()), ..Properties::default() }),
         ..Sections::default()
     };
-    codec::encode(&sections).expect("sections that can be encoded")
+    sections.to_bytes().expect("sections that can be encoded")
 }
 
 #[cfg(test)]

@@ -63,13 +63,13 @@ pub(crate) fn write(message: &Message, stamp: &Stamp, product: Product) -> Resul
     if let Some(due) = stamp.due {
         annotations.push(Symbol::from_static(annotation::SCHEDULED_ENQUEUE_TIME), timestamp(due));
     }
-    codec::encode(&sections).map_err(unwritable)
+    sections.to_bytes().map_err(unwritable)
 }
 
 /// Returns a message whose body is the encoded message, and which has what passes the broker unchanged.
 fn wrapped(mut sections: Sections) -> Result<Sections, SendError> {
     let header = sections.header.take();
-    let body = codec::encode(&sections).map_err(unwritable)?;
+    let body = sections.to_bytes().map_err(unwritable)?;
     let mut properties = sections.properties;
     if let Some(properties) = &mut properties {
         properties.user_id = None;
