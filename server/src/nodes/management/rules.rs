@@ -56,7 +56,9 @@ pub(super) fn add(broker: &Broker, entity: &Entity, request: &Request) -> Result
         (Some(_), Some(_)) => return Err(Failure::argument("the rule has both 'sql-filter' and 'correlation-filter'")),
     };
     let mut rule = Rule::new(name, filter).map_err(|error| Failure::argument(error.to_string()))?;
-    if let Some(text) = expression("sql-rule-action")? {
+    // azservicebus sends an empty map for a rule without an action.
+    let has_action = description.map("sql-rule-action")?.is_some_and(|map| !map.0.is_empty());
+    if has_action && let Some(text) = expression("sql-rule-action")? {
         let action = SqlAction::parse(text).map_err(|error| Failure::argument(error.to_string()))?;
         rule = rule.with_action(action);
     }

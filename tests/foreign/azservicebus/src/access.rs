@@ -22,5 +22,6 @@ pub(crate) async fn send_only(context: Context) -> Result<(), Failure> {
 pub(crate) async fn unknown_entity(context: Context) -> Result<(), Failure> {
     let mut client = context.client().await?;
     let sender = client.create_sender("azservicebus-that-does-not-exist", Default::default()).await;
-    refused("a sender", sender, "NotFound")
+    // The status of the answer to its token.
+    refused("a sender", sender, "StatusCode(404)")
 }
