@@ -41,16 +41,19 @@ pub(crate) async fn stream(core: &Core, endpoint: &Endpoint, web_socket: bool) -
     let stream = if core.options.dial.is_none() && core.proxy.is_none() {
         connector.connect().await
     } else {
-        let late = |_| Failure::new(ErrorKind::ServiceTimeout, "no stream in time");
-        let dialed = tokio::time::timeout(core.options.timeout, dial(core, endpoint)).await.map_err(late)?;
+        let after = core.options.timeout;
+        let late = |_| {
+            Failure::new(ErrorKind::ServiceTimeout, format!("cannot connect to {endpoint}: no stream within {after:?}"))
+        };
+        let dialed = tokio::time::timeout(after, dial(core, endpoint)).await.map_err(late)?;
         let failed = |error: io::Error| {
             let is_late = error.kind() == io::ErrorKind::TimedOut;
             let kind = if is_late { ErrorKind::ServiceTimeout } else { ErrorKind::CommunicationProblem };
-            Failure::new(kind, format!("cannot connect: {error}"))
+            Failure::new(kind, format!("cannot connect to {endpoint}: {error}"))
         };
         connector.handshake(dialed.map_err(failed)?).await
     };
-    stream.map_err(|error| unreachable(&error))
+    stream.map_err(|error| unreachable(endpoint, &error))
 }
 
 /// Opens a stream as the options have it, and through the proxy if there is one.
@@ -76,13 +79,18 @@ async fn dial(core: &Core, endpoint: &Endpoint) -> io::Result<Box<dyn Io>> {
     }
 }
 
-fn unreachable(error: &stream::Error) -> Failure {
+/// What a TLS error of a server on this machine may mean.
+const NO_TLS: &str = "; for a server without TLS, such as one for development, add `emulator=true` to the URL, or \
+     `UseDevelopmentEmulator=true` to the connection string";
+
+fn unreachable(endpoint: &Endpoint, error: &stream::Error) -> Failure {
     let kind = match error.kind() {
         stream::ErrorKind::TimedOut { .. } => ErrorKind::ServiceTimeout,
         stream::ErrorKind::ServerName => ErrorKind::InvalidArgument,
         _ => ErrorKind::CommunicationProblem,
     };
-    Failure::new(kind, text(error))
+    let hint = if error.kind() == stream::ErrorKind::Tls && endpoint.is_loopback() { NO_TLS } else { "" };
+    Failure::new(kind, format!("cannot connect to {endpoint}: {}{hint}", text(error)))
 }
 
 fn text(error: &stream::Error) -> String {

@@ -24,12 +24,12 @@ impl TransportUrl {
     /// unescaped `@` in the query. A `?` in a password makes such a query.
     /// [`UnknownParameter`](super::ConnectErrorKind::UnknownParameter) for a parameter that is given twice.
     pub fn parse(text: &str) -> Result<Self, ConnectError> {
-        let (scheme, rest) = text.split_once(':').ok_or_else(no_url)?;
+        let (scheme, rest) = text.split_once(':').ok_or_else(|| no_url(text))?;
         let mut letters = scheme.chars();
         if !letters.next().is_some_and(|first| first.is_ascii_alphabetic())
             || !letters.all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
         {
-            return Err(no_url());
+            return Err(no_url(text));
         }
         let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
         // The rest of a password that is not escaped would become a parameter, whose name is in the errors, or be cut off.
@@ -115,8 +115,15 @@ impl TransportUrl {
     }
 }
 
-fn no_url() -> ConnectError {
-    ConnectError::invalid_url("expected a scheme and a colon, as in `memory:`")
+fn no_url(text: &str) -> ConnectError {
+    let is_connection_string = text
+        .split_once('=')
+        .is_some_and(|(key, _)| key.trim().eq_ignore_ascii_case("Endpoint") && text.contains("sb://"));
+    ConnectError::invalid_url(if is_connection_string {
+        "expected a URL instead of a connection string: `servicebus:?connection_string_from=VARIABLE` reads it from an environment variable"
+    } else {
+        "expected a scheme and a colon, as in `memory:`"
+    })
 }
 
 /// Percent-decodes a part of a query, in UTF-8.
@@ -180,6 +187,16 @@ mod tests {
 
     fn parse(text: &str) -> TransportUrl {
         TransportUrl::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_connection_string_is_refused_with_the_url_that_reads_it() {
+        let error =
+            TransportUrl::parse("Endpoint=sb://localhost;SharedAccessKeyName=any;SharedAccessKey=secret").unwrap_err();
+        assert_eq!(error.kind(), ConnectErrorKind::InvalidUrl);
+        let text = error.to_string();
+        assert!(text.contains("`servicebus:?connection_string_from=VARIABLE`") && !text.contains("secret"), "{text}");
+        assert!(!TransportUrl::parse("Endpoint=x").unwrap_err().to_string().contains("servicebus"));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use consign_servicebus::{Options, ServiceBus, connector};
 use rustls::{ServerConfig, pki_types::PrivateKeyDer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
 };
 
 use super::{InMemory, create, receiver, text};
@@ -68,6 +68,27 @@ async fn a_certificate_is_checked() {
     let registry = TransportRegistry::new().with(connector());
     let url = format!("servicebus://any:any@localhost:{port}?certificates={}", file.path().display());
     registry.connect(&url).await.unwrap().close().await.unwrap();
+}
+
+/// The key is not shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_error_of_a_connection_names_the_server_and_what_one_without_tls_needs() {
+    let server = InMemory::new();
+    let port = listen(&server, Acceptor::new()).await;
+    let error = ServiceBus::connect(&format!("Endpoint=sb://localhost:{port};{KEY}")).await.unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.kind(), ErrorKind::CommunicationProblem);
+    assert!(text.contains(&format!("cannot connect to localhost:{port}: ")), "{text}");
+    assert!(text.contains("`emulator=true`") && text.contains("`UseDevelopmentEmulator=true`"), "{text}");
+
+    // A port that is taken, and refuses connections.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let port = socket.local_addr().unwrap().port();
+    let text = format!("Endpoint=sb://127.0.0.1:{port};{KEY};UseDevelopmentEmulator=true");
+    let options = ServiceBus::options().timeout(std::time::Duration::from_secs(1));
+    let text = options.connect(&text).await.unwrap_err().to_string();
+    assert!(text.contains(&format!("cannot connect to 127.0.0.1:{port}: ")) && !text.contains("emulator"), "{text}");
 }
 
 /// Rules: K-311.
