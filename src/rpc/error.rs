@@ -58,6 +58,8 @@ enum Cause {
     Plain(CallErrorKind),
     /// Refused before the request was sent.
     NotSent(CallErrorKind),
+    /// A timeout of a call whose requester receives no replies.
+    NotReceiving,
     Send(SendError),
     Encode(EncodeError),
     Invalid(InvalidArgument),
@@ -72,6 +74,12 @@ impl CallError {
         Self(Box::new(Cause::Plain(kind)))
     }
 
+    /// A [timeout](CallErrorKind::Timeout) while no loop receives replies.
+    #[cold]
+    pub(super) fn not_receiving() -> Self {
+        Self(Box::new(Cause::NotReceiving))
+    }
+
     #[cold]
     pub(super) fn not_sent(kind: CallErrorKind) -> Self {
         Self(Box::new(Cause::NotSent(kind)))
@@ -82,6 +90,7 @@ impl CallError {
     pub fn kind(&self) -> CallErrorKind {
         match &*self.0 {
             Cause::Plain(kind) | Cause::NotSent(kind) => *kind,
+            Cause::NotReceiving => CallErrorKind::Timeout,
             Cause::Send(_) => CallErrorKind::Send,
             Cause::Encode(_) | Cause::Invalid(_) => CallErrorKind::InvalidRequest,
             Cause::Fault(_) => CallErrorKind::Fault,
@@ -209,6 +218,9 @@ impl fmt::Display for CallError {
                 CallErrorKind::Closed => "the requester is closed",
                 _ => "the cause is unknown",
             }),
+            Cause::NotReceiving => {
+                f.write_str("no reply before the deadline, and no task runs the `Replies` of the requester")
+            }
             Cause::Send(error) => fmt::Display::fmt(error, f),
             Cause::Encode(error) => fmt::Display::fmt(error, f),
             Cause::Invalid(error) => fmt::Display::fmt(error, f),
@@ -222,7 +234,7 @@ impl fmt::Display for CallError {
 impl error::Error for CallError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match &*self.0 {
-            Cause::Plain(_) | Cause::NotSent(_) => None,
+            Cause::Plain(_) | Cause::NotSent(_) | Cause::NotReceiving => None,
             Cause::Send(error) => Some(error),
             Cause::Encode(error) => Some(error),
             Cause::Invalid(error) => Some(error),

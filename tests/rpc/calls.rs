@@ -244,6 +244,22 @@ async fn each_call_has_its_own_deadline_in_whatever_order_they_come() {
     assert_eq!(requester.pending(), 0);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_timeout_tells_if_nothing_receives_replies() {
+    let bench = Bench::new();
+    let sender = SendService::new(bench.requests.sender().unwrap());
+    let (requester, replies) = Requester::builder(sender).build(bench.reply_queue()).unwrap();
+    let error = requester.clone().oneshot(Message::new("ask")).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::Timeout);
+    assert!(error.is_retryable() && error.is_outcome_unknown());
+    assert!(error.to_string().ends_with("no task runs the `Replies` of the requester"), "{error}");
+
+    tokio::spawn(replies.run());
+    let error = requester.oneshot(Message::new("ask")).await.unwrap_err();
+    assert_eq!(error.kind(), CallErrorKind::Timeout);
+    assert!(error.to_string().ends_with("no reply before the deadline"), "{error}");
+}
+
 /// Rules: R-29.
 #[tokio::test(start_paused = true)]
 async fn settlements_that_take_their_time_hold_no_deadline_up() {

@@ -8,10 +8,7 @@ use std::{
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::{
-    super::{CallError, CallErrorKind},
-    Deadline, Place,
-};
+use super::{super::CallError, Deadline, Place};
 use crate::{Message, transport::SendError};
 
 pin_project! {
@@ -73,7 +70,7 @@ where
                     (Err(Deadline::Kept), _) => return Poll::Pending,
                     (Err(Deadline::Own), _) => {
                         ready!(poll_deadline(timer, *deadline, cx));
-                        Err(CallError::new(CallErrorKind::Timeout))
+                        Err(CallError::not_receiving())
                     }
                 }
             }
