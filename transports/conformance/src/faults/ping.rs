@@ -45,6 +45,8 @@ async fn answered(transport: &DynTransport, when: &str) -> Result<(), Failure> {
     let answered = async {
         while let Err(error) = transport.ping().await {
             last = Some(error);
+            // A ping may fail at once.
+            tokio::task::yield_now().await;
         }
     };
     if timeout(LATE, answered).await.is_ok() {
