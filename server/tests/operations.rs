@@ -1,11 +1,6 @@
 //! Health and metrics over HTTP.
 #![allow(clippy::unwrap_used)]
 
-use axum::{
-    Router,
-    body::{Body, to_bytes},
-    http::{Request, StatusCode, header},
-};
 use std::{
     sync::{
         Arc,
@@ -14,6 +9,11 @@ use std::{
     time::Duration,
 };
 
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, StatusCode, header},
+};
 use consign_broker::{Broker, QueueLease, QueueReceiver, QueueSender};
 use consign_core::{
     Disposition, Message,

@@ -101,7 +101,7 @@ impl OutputQueue {
     pub(super) fn payload(&mut self, chunk: &Bytes, part: Range<usize>) {
         let size = part.len();
         if size < SMALL {
-            self.heads.extend_from_slice(chunk.get(part).unwrap_or_default());
+            self.heads.extend_from_slice(&chunk[part]);
             self.appended_to_heads(size);
         } else {
             self.segments.push_back(Segment::Payload(chunk.slice(part)));

@@ -9,9 +9,11 @@ use crate::{
     value::{Binary, List, Value},
 };
 
-/// What messages take, in bytes: the start of a data section, one property of the application, and the sections before them.
+/// The bytes before the content of a data section.
 const DATA: usize = 8;
+/// The bytes of a property of the application, about.
 const PROPERTY: usize = 32;
+/// The bytes of all sections but the body and the properties of the application, about.
 const OTHERS: usize = 320;
 
 /// A message whose sections are decoded. Encoding it writes the sections that it has, in the order of AMQP 1.0.
@@ -94,9 +96,7 @@ impl Sections {
             footer: message.footer()?,
         })
     }
-}
 
-impl Sections {
     /// Encodes the message into a buffer of about its size.
     ///
     /// # Errors

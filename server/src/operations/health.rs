@@ -16,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use consign_core::transport::{BoxFuture, DynTransport, ErrorKind, ManageError, Transport};
+use consign_core::transport::{BoxFuture, DynTransport, ErrorKind, Escaped, ManageError, Transport};
 use futures_util::{FutureExt, future::Shared};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
@@ -117,6 +117,18 @@ impl Health {
         *last = Some(ping.clone());
         ping
     }
+
+    /// Returns why it is not ready.
+    async fn check(&self) -> Result<(), String> {
+        if self.inner.is_shutting_down.load(Ordering::Relaxed) {
+            return Err("the server is shutting down".into());
+        }
+        match timeout(WAIT, self.ping().answered).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(kind)) => Err(format!("the ping of the broker failed with {}", kind.code())),
+            Err(_) => Err(format!("the broker has not answered within {} s", WAIT.as_secs())),
+        }
+    }
 }
 
 /// Sets when a ping has ended, also if it has panicked.
@@ -139,7 +151,7 @@ impl Inner {
             Ok(()) if had_failed => tracing::info!("the broker answers again"),
             Err(error) if !had_failed => {
                 let error = error.to_string();
-                tracing::warn!(error = %error.escape_debug(), "the broker does not answer: not ready");
+                tracing::warn!(error = %Escaped(&error), "the broker does not answer: not ready");
             }
             _ => {}
         }
@@ -153,20 +165,6 @@ async fn ready(State(health): State<Health>) -> Response {
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}\n")),
     };
     (status, [(header::CACHE_CONTROL, "no-store")], text).into_response()
-}
-
-impl Health {
-    /// Returns why it is not ready.
-    async fn check(&self) -> Result<(), String> {
-        if self.inner.is_shutting_down.load(Ordering::Relaxed) {
-            return Err("the server is shutting down".into());
-        }
-        match timeout(WAIT, self.ping().answered).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(kind)) => Err(format!("the ping of the broker failed with {}", kind.code())),
-            Err(_) => Err(format!("the broker has not answered within {} s", WAIT.as_secs())),
-        }
-    }
 }
 
 impl fmt::Debug for Health {

@@ -116,9 +116,9 @@ impl TransportUrl {
 }
 
 fn no_url(text: &str) -> ConnectError {
-    let is_connection_string = text
-        .split_once('=')
-        .is_some_and(|(key, _)| key.trim().eq_ignore_ascii_case("Endpoint") && text.contains("sb://"));
+    let mut pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+    let is_connection_string = pairs
+        .any(|(key, value)| key.trim().eq_ignore_ascii_case("Endpoint") && value.trim_start().starts_with("sb://"));
     ConnectError::invalid_url(if is_connection_string {
         "expected a URL instead of a connection string: `servicebus:?connection_string_from=VARIABLE` reads it from an environment variable"
     } else {
@@ -191,11 +191,16 @@ mod tests {
 
     #[test]
     fn a_connection_string_is_refused_with_the_url_that_reads_it() {
-        let error =
-            TransportUrl::parse("Endpoint=sb://localhost;SharedAccessKeyName=any;SharedAccessKey=secret").unwrap_err();
-        assert_eq!(error.kind(), ConnectErrorKind::InvalidUrl);
-        let text = error.to_string();
-        assert!(text.contains("`servicebus:?connection_string_from=VARIABLE`") && !text.contains("secret"), "{text}");
+        for text in [
+            "Endpoint=sb://localhost;SharedAccessKeyName=any;SharedAccessKey=secret",
+            "SharedAccessKeyName=any; SharedAccessKey=secret; endpoint = sb://localhost:5672",
+        ] {
+            let error = TransportUrl::parse(text).unwrap_err();
+            assert_eq!(error.kind(), ConnectErrorKind::InvalidUrl);
+            let error = error.to_string();
+            assert!(error.contains("`servicebus:?connection_string_from=VARIABLE`"), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
         assert!(!TransportUrl::parse("Endpoint=x").unwrap_err().to_string().contains("servicebus"));
     }
 

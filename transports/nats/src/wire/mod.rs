@@ -68,6 +68,6 @@ pub(crate) mod name {
     /// Returns whether a message of this transport may have this header. Another one that begins with `Sb-` is of another client, or
     /// of another version.
     pub(crate) fn is_own(name: &str) -> bool {
-        name.starts_with(PROPERTY) || ALL.contains(&name)
+        name.starts_with("Sb-") && (name.starts_with(PROPERTY) || ALL.contains(&name))
     }
 }
