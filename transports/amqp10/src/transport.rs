@@ -131,7 +131,7 @@ impl Transport for Amqp10 {
         Ok(Amqp10Receiver::open(source).await?)
     }
 
-    /// Begins a session and ends it.
+    /// Begins a session, and ends it without waiting for the answer.
     async fn ping(&self) -> Result<(), ManageError> {
         Ok(self.dialer.ping().await?)
     }

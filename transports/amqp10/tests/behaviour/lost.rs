@@ -260,6 +260,18 @@ async fn the_next_host_is_tried_when_one_ends_each_connection_at_its_first_sessi
     }
 }
 
+/// Rules: K-48.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ping_does_not_wait_for_the_end_of_its_session() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = Proxy::to(listener.local_addr().unwrap()).await.unwrap();
+    tokio::spawn(stub::serve(listener, |_, _| Ok(())));
+    let amqp = Amqp10::options().connect(&format!("amqp10://{}", proxy.address())).await.unwrap();
+    // The begin passes. The end is lost with the connection.
+    proxy.arm(Trip { direction: Direction::ToServer, steps: 1, how: How::Before });
+    timeout(SOON, amqp.ping()).await.unwrap().unwrap();
+}
+
 /// Rules: K-48, K-270.
 /// A broker may end a connection on which there are no links, as one that only pings use.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
