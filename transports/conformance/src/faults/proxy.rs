@@ -154,8 +154,10 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
         select! {
             accepted = listener.accept() => {
                 let Ok((client, _)) = accepted else { continue };
+                // Before the check, so that it has a cut that is made after a refusal.
+                let cut = shared.cut.subscribe();
                 if !*shared.is_refusing.borrow() {
-                    connections.spawn(connect(client, Arc::clone(&shared)));
+                    connections.spawn(connect(client, cut, Arc::clone(&shared)));
                 }
             }
             Some(_) = connections.join_next() => {}
@@ -163,15 +165,14 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connect(client: TcpStream, shared: Arc<Shared>) {
-    let mut cut = shared.cut.subscribe();
+async fn connect(client: TcpStream, mut cut: watch::Receiver<u64>, shared: Arc<Shared>) {
     let Ok(server) = TcpStream::connect(shared.server).await else { return };
     // A delay of small packets is not one of the faults.
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    let up = pump(from_client, to_server, Direction::ToServer, &shared);
-    let down = pump(from_server, to_client, Direction::ToClient, &shared);
+    let up = pump(from_client, to_server, Direction::ToServer, cut.clone(), &shared);
+    let down = pump(from_server, to_client, Direction::ToClient, cut.clone(), &shared);
     let ended = select! {
         ended = up => ended,
         ended = down => ended,
@@ -188,6 +189,7 @@ async fn pump(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     direction: Direction,
+    cut: watch::Receiver<u64>,
     shared: &Shared,
 ) -> Option<OwnedWriteHalf> {
     let mut buffer = vec![0; 64 << 10];
@@ -195,6 +197,10 @@ async fn pump(
     loop {
         let length = from.read(&mut buffer).await.ok().filter(|&length| length > 0)?;
         frozen.wait_for(|is_frozen| !is_frozen).await.ok()?;
+        // Both directions may be ready in the poll that would end them, for bytes that came after the cut.
+        if cut.has_changed().ok()? {
+            return None;
+        }
         let how = shared.step(direction);
         let arriving = match how {
             Some(How::Before) => return None,
@@ -257,6 +263,23 @@ mod tests {
         let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
         proxy.arm(Trip { direction: Direction::ToClient, steps: 0, how: How::Torn });
         assert_eq!(ask(&mut stream, b"four").await.unwrap(), b"fo");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn bytes_after_a_cut_do_not_arrive() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let proxy = Proxy::to(server.local_addr().unwrap()).await.unwrap();
+        for _ in 0..1_000 {
+            let mut client = TcpStream::connect(proxy.address()).await.unwrap();
+            let (mut accepted, _) = server.accept().await.unwrap();
+            client.write_all(b"one").await.unwrap();
+            accepted.read_exact(&mut [0; 3]).await.unwrap();
+            proxy.cut();
+            let _ = client.write_all(b"two").await;
+            let mut arrived = Vec::new();
+            let _ = accepted.read_to_end(&mut arrived).await;
+            assert_eq!(arrived, b"");
+        }
     }
 
     #[tokio::test]
