@@ -42,6 +42,11 @@ impl Prepares {
     pub(crate) fn new(is_on: bool) -> Self {
         Self(Arc::new(AtomicBool::new(is_on)))
     }
+
+    /// For connections of a pooler: a statement of another process may have the name of one that is prepared here.
+    pub(crate) fn never(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// A connection of the pool.
@@ -110,7 +115,7 @@ impl Pooled<'_> {
                 // Another connection answers, as behind a pooler, or a function was replaced.
                 self.client.statement_cache.clear();
                 if failure.state() != Some("0A000") {
-                    self.prepares.0.store(false, Ordering::Relaxed);
+                    self.prepares.never();
                 }
                 Ok(None)
             }
@@ -131,6 +136,17 @@ fn is_unprepared(failure: &Failure) -> bool {
 impl Database {
     pub(crate) fn new(pool: Pool, timeout: Duration, prepares: Prepares, canceller: Option<Canceller>) -> Self {
         Self { pool, timeout, prepares, suspected: Arc::default(), canceller }
+    }
+
+    pub(crate) fn never_prepare(&self) {
+        self.prepares.never();
+    }
+
+    /// Returns the process of the server behind a connection of the pool, if one is free.
+    pub(crate) async fn process(&self) -> Option<i32> {
+        const SOON: Duration = Duration::from_millis(500);
+        let asked = self.with(async |client| Ok(client.query_typed("SELECT pg_backend_pid()", &[]).await?));
+        timeout(SOON, asked).await.ok()?.ok()?.first()?.try_get(0).ok()
     }
 
     /// Returns a connection that prepares its statements.

@@ -33,8 +33,11 @@ pub(crate) fn settings(timeout: Duration) -> String {
     format!("{SESSION}; SET lock_timeout = {}", (timeout.as_millis() / 2).clamp(1, 5_000))
 }
 
-/// The settings of the listening connection. What it writes is lost only with the locks of its holder.
-const LISTENING: &str = "SET lock_timeout = '5s'; SET synchronous_commit = off";
+/// The settings of the listening connection.
+const LISTENING: &str = "SET lock_timeout = '5s'";
+/// Begins a transaction of the listening connection. What it writes is lost only with the locks of its holder. On a connection of a
+/// pooler the setting must not last, or messages of others would be confirmed before they are on the disk.
+const BEGIN: &str = "BEGIN; SET LOCAL synchronous_commit = off";
 const SESSION: &str = "SET jit = off; SET default_transaction_isolation = 'read committed'";
 
 type Messages = BoxStream<'static, Result<AsyncMessage, Error>>;
@@ -108,6 +111,7 @@ pub(crate) async fn run(inner: Weak<Inner>, connector: Arc<Connector>) {
                         // It notifies nothing, and another process may get the lock of the holder with the next statement.
                         let Some(strong) = inner.upgrade() else { return };
                         log::shared(&strong.options.schema);
+                        strong.database.never_prepare();
                         strong.never_listening();
                         strong.hub.wake_all();
                         return;
@@ -220,13 +224,30 @@ async fn process_of(client: &Client) -> Result<Option<i32>, Failure> {
     Ok(row.first().map(|row| row.try_get(0)).transpose()?)
 }
 
+/// Returns whether other clients have the process of the server too. A pooler executes the next statement of any client on the
+/// connection that was used last, unless several come at once.
+async fn is_shared(inner: &Inner, client: &Client, process: Option<i32>) -> Result<bool, Failure> {
+    const PROBES: usize = 4;
+    for _ in 0..PROBES {
+        let Some(of_pool) = inner.database.process().await else { break };
+        if Some(of_pool) == process || process_of(client).await? != process {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Begins to listen, with a holder. Returns the process of the server, `None` if there are several.
 async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -> Result<Option<i32>, Failure> {
     let Some(inner) = inner.upgrade() else { return process_of(client).await };
-    client.batch_execute(&format!("{SESSION}; {LISTENING}")).await?;
     client.batch_execute(&format!("LISTEN {}", inner.schema.channel)).await?;
     // From here on a proxy that keeps connections with a state to one process has done so.
     let process = process_of(client).await?;
+    if is_shared(&inner, client, process).await? {
+        client.batch_execute("UNLISTEN *").await?;
+        return Ok(None);
+    }
+    client.batch_execute(&format!("{SESSION}; {LISTENING}")).await?;
     let lock = inner.sql("SELECT pg_advisory_lock({s}.lock_class(), $1)");
     if let Some(id) = *holder {
         // A server that has not detected the loss of the last connection keeps its lock: no other process has had this one.
@@ -238,8 +259,11 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
         );
         let _ = client.query_typed(&last, &[(&id, Type::INT4)]).await;
         client.query_typed(&lock, &[(&id, Type::INT4)]).await?;
+        client.batch_execute(BEGIN).await?;
         let back = inner.sql("UPDATE {s}.holders SET lost = NULL WHERE id = $1 RETURNING id");
-        if client.query_typed(&back, &[(&id, Type::INT4)]).await?.is_empty() {
+        let back = client.query_typed(&back, &[(&id, Type::INT4)]).await?;
+        client.batch_execute("COMMIT").await?;
+        if back.is_empty() {
             // It took too long: its messages are released by now.
             *holder = None;
         }
@@ -247,7 +271,7 @@ async fn hello(inner: &Weak<Inner>, client: &Client, holder: &mut Option<i32>) -
     let joined = format!("SELECT pg_notify({}, '+' || $1)", inner.schema.channel_literal);
     if holder.is_none() {
         // No other process sees the row before its lock is taken.
-        client.batch_execute("BEGIN").await?;
+        client.batch_execute(BEGIN).await?;
         let new = inner.sql("INSERT INTO {s}.holders (id) OVERRIDING SYSTEM VALUE VALUES ($1)");
         let id = fastrand::i32(HOLDERS);
         client.query_typed(&new, &[(&id, Type::INT4)]).await?;

@@ -7,6 +7,7 @@ use tokio_postgres::{
     Config, Socket,
     config::Host,
     tls::{MakeTlsConnect, TlsConnect},
+    types::Type,
 };
 
 use crate::{
@@ -123,9 +124,12 @@ impl Options {
     }
 
     /// Sets whether statements are prepared, which saves the server work: `true` by default. A pooler that shares connections
-    /// between transactions may not support that. Statements of an existing pool are never prepared.
+    /// between transactions may not support that, and may execute the statement of another process that has the same name. So
+    /// statements of an existing pool are never prepared. Those of a URL are no longer prepared when a connection is found to be one
+    /// of a pooler: its process of the server is older than the connection by more than [`Options::timeout`].
     ///
-    /// Behind such a pooler use [`Options::wrap_and_listen`], with the address of the server for the listening connection.
+    /// Behind such a pooler set `false`, or use [`Options::wrap_and_listen`], with the address of the server for the listening
+    /// connection.
     pub fn prepared_statements(mut self, is_on: bool) -> Self {
         self.prepares = is_on;
         self
@@ -194,9 +198,18 @@ impl Options {
         self.server = server_of(&config);
         let connector = Connector::new(config.clone(), tls.clone(), self.timeout);
         let settings: Arc<str> = crate::listener::settings(self.timeout).into();
-        let prepare = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, _| {
-            let settings = Arc::clone(&settings);
-            Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
+        let (prepares, longest) = (Prepares::new(self.prepares), self.timeout);
+        let pooled = prepares.clone();
+        let prepare = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, metrics| {
+            let (settings, pooled) = (Arc::clone(&settings), pooled.clone());
+            Box::pin(async move {
+                // The settings would be those of other clients of a pooler too.
+                if is_older(client, metrics.age() + longest).await.map_err(HookError::Backend)? {
+                    pooled.never();
+                    return Ok(());
+                }
+                client.batch_execute(&settings).await.map_err(HookError::Backend)
+            })
         });
         let canceller = Canceller::new(tls.clone());
         let pool = Pool::builder(manager(config, tls, self.timeout));
@@ -205,7 +218,7 @@ impl Options {
         let pool = pool
             .map_err(|error| ManageError::new(ErrorKind::General).with_detail(error.to_string()).with_source(error))?;
         let server = self.server.clone();
-        let postgres = self.build(pool, Some(connector), Some(canceller))?;
+        let postgres = self.build(pool, Some(connector), Some(canceller), prepares)?;
         postgres.ping().await.map_err(|error| of_server(error, server.as_ref()))?;
         Ok(postgres)
     }
@@ -218,7 +231,7 @@ impl Options {
     ///
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for the name of the schema.
     pub fn wrap(self, pool: Pool) -> Result<Postgres, ManageError> {
-        self.build(pool, None, None)
+        self.build(pool, None, None, Prepares::new(false))
     }
 
     /// Connects over an existing pool, like [`Options::wrap`], with a listening connection of its own.
@@ -238,7 +251,7 @@ impl Options {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         let connector = Connector::new(config, tls, self.timeout);
-        self.build(pool, Some(connector), None)
+        self.build(pool, Some(connector), None, Prepares::new(false))
     }
 
     /// A pool of the application has no `canceller`.
@@ -247,6 +260,7 @@ impl Options {
         pool: Pool,
         connector: Option<Arc<Connector>>,
         canceller: Option<Canceller>,
+        prepares: Prepares,
     ) -> Result<Postgres, ManageError> {
         let is_wrapped = canceller.is_none();
         if !is_schema_name(&self.schema) {
@@ -254,7 +268,7 @@ impl Options {
             return Err(refused.with_detail("the name of a schema has 1 to 40 bytes, and neither { nor $$"));
         }
         let schema = Schema::new(&self.schema);
-        let database = Database::new(pool, self.timeout, Prepares::new(self.prepares && !is_wrapped), canceller);
+        let database = Database::new(pool, self.timeout, prepares, canceller);
         Ok(Postgres::new(database, schema, self, connector, is_wrapped))
     }
 }
@@ -263,6 +277,14 @@ impl Postgres {
     async fn ping(&self) -> Result<(), ManageError> {
         self.inner.database.rows("SELECT 1", &[]).await.map(drop).map_err(|failure: Failure| failure.into())
     }
+}
+
+/// Returns whether the process of the server has run for longer than a connection can have: it is that of a pooler.
+async fn is_older(client: &tokio_postgres::Client, than: Duration) -> Result<bool, tokio_postgres::Error> {
+    const OLDER: &str = "SELECT extract(epoch FROM clock_timestamp() - backend_start)::float8 > $1
+        FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()";
+    let rows = client.query_typed(OLDER, &[(&than.as_secs_f64(), Type::FLOAT8)]).await?;
+    rows.first().map_or(Ok(false), |row| row.try_get(0))
 }
 
 /// Returns an error with the server in its text.

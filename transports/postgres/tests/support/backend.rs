@@ -13,7 +13,11 @@ use consign::{
     },
 };
 use consign_conformance::{Backend, Boxed, NoCall, Process, SeparateReceiver, Timing};
-use consign_postgres::{Options, Postgres, connector};
+use consign_postgres::{
+    Options, Postgres, connector,
+    deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod},
+    tokio_postgres::NoTls,
+};
 
 use super::server::Schema;
 
@@ -30,6 +34,20 @@ impl InPostgres {
     pub(crate) async fn new(url: &str, has_clock: bool) -> Self {
         let schema = Schema::new(url);
         let postgres = options(&schema).connections(4).connect(url).await.unwrap();
+        Self::of(url, schema, postgres, has_clock).await
+    }
+
+    /// The connections of the pool are those of a pooler.
+    pub(crate) async fn behind(pooler: &str, url: &str, has_clock: bool) -> Self {
+        let schema = Schema::new(url);
+        let recycling_method = RecyclingMethod::Fast;
+        let manager = Manager::from_config(pooler.parse().unwrap(), NoTls, ManagerConfig { recycling_method });
+        let pool = Pool::builder(manager).max_size(4).build().unwrap();
+        let postgres = options(&schema).wrap_and_listen(pool, url.parse().unwrap(), NoTls).unwrap();
+        Self::of(url, schema, postgres, has_clock).await
+    }
+
+    async fn of(url: &str, schema: Schema, postgres: Postgres, has_clock: bool) -> Self {
         postgres.migrate().await.unwrap();
         let transport = postgres.clone().into();
         let backend = Self { url: url.to_owned(), postgres, transport, schema, has_clock };

@@ -3,4 +3,5 @@
 
 pub(crate) mod backend;
 pub(crate) mod cluster;
+pub(crate) mod pgbouncer;
 pub(crate) mod server;
