@@ -2,11 +2,11 @@
 
 use std::{
     fmt::{self, Write},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
 };
 
 use tracing::{
-    Event, Level, Metadata, Subscriber,
+    Dispatch, Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
     subscriber::DefaultGuard,
@@ -29,6 +29,9 @@ pub(crate) async fn without_earlier_lines() {
 
 /// Keeps the WARN lines of this thread until the guard is dropped.
 pub(crate) fn captured() -> (Lines, DefaultGuard) {
+    // While a process has one subscriber, a line that a thread without it is the first to write is disabled for all threads.
+    static OTHER: OnceLock<Dispatch> = OnceLock::new();
+    OTHER.get_or_init(|| Dispatch::new(Lines::default()));
     let lines = Lines::default();
     (lines.clone(), tracing::subscriber::set_default(lines))
 }

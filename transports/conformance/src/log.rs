@@ -3,13 +3,13 @@
 use std::{
     fmt::{self, Write},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
 use tracing::{
-    Event, Level, Metadata, Subscriber,
+    Dispatch, Event, Level, Metadata, Subscriber,
     field::{Field, Visit},
     span::{Attributes, Id, Record},
     subscriber::DefaultGuard,
@@ -26,6 +26,9 @@ impl Lines {
     /// Captures lines until the guard is dropped.
     #[must_use]
     pub fn capture() -> (Self, DefaultGuard) {
+        // While a process has one subscriber, a line that a thread without it is the first to write is disabled for all threads.
+        static OTHER: OnceLock<Dispatch> = OnceLock::new();
+        OTHER.get_or_init(|| Dispatch::new(Self::default()));
         let lines = Self::default();
         let guard = tracing::subscriber::set_default(lines.clone());
         (lines, guard)
