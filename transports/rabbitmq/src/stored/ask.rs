@@ -7,7 +7,10 @@ use futures_util::StreamExt;
 use lapin::{
     BasicProperties, Consumer,
     message::Delivery,
-    options::{BasicCancelOptions, BasicConsumeOptions, BasicPublishOptions, QueueBindOptions, QueueDeclareOptions},
+    options::{
+        BasicCancelOptions, BasicConsumeOptions, BasicPublishOptions, QueueBindOptions, QueueDeclareOptions,
+        QueuePurgeOptions,
+    },
     types::{AMQPValue, FieldTable, ShortString},
 };
 use tokio::time::{Instant, timeout, timeout_at};
@@ -75,6 +78,13 @@ impl Question {
         within(self.deadline, "basic.publish", asking).await
     }
 
+    /// Removes the questions that a queue of settings has. RabbitMQ 3.10 stores one without its time to live if the queue elects its
+    /// first leader meanwhile, and none behind it expires either. Other processes ask again too.
+    async fn purge(&self, path: &EntityPath) -> Result<(), Failure> {
+        let purging = self.leased.channel.queue_purge(queue(path).into(), QueuePurgeOptions::default());
+        within(self.deadline, "queue.purge", purging).await.map(drop)
+    }
+
     async fn next(&mut self) -> Result<Delivery, Failure> {
         match self.consumer.next().await {
             Some(answer) => Ok(answer?),
@@ -106,12 +116,20 @@ pub(super) async fn one(shared: &Shared, path: &EntityPath) -> Result<Option<Kno
         let wait = until.min(Instant::now() + AGAIN);
         match timeout_at(wait, question.next()).await {
             Ok(answer) => break answer,
-            Err(_) if wait < until => {}
+            Err(_) if wait < until => {
+                if let Err(failure) = question.purge(path).await {
+                    break Err(failure);
+                }
+            }
             Err(_) => break Err(Failure::late("the settings of an entity", shared.link.deadline())),
         }
     };
     question.close().await;
-    let answer = answer?;
+    let answer = match answer {
+        Ok(answer) => answer,
+        Err(failure) if failure.kind() == ErrorKind::EntityNotFound => return Ok(None),
+        Err(failure) => return Err(failure),
+    };
     text::read(answer.routing_key.as_str()).map(Some).ok_or_else(unreadable)
 }
 

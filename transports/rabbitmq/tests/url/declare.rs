@@ -8,9 +8,14 @@ use consign::{
     rules::{CorrelationFilter, ManageRules, Rule, SqlFilter},
     transport::{DynTransport, ErrorKind, ReceiveMode, ReceiverExt, Sender, Transport},
 };
+use consign_rabbitmq::lapin::{
+    Connection, ConnectionProperties, ExchangeKind,
+    options::{ExchangeDeclareOptions, ExchangeDeleteOptions, QueueDeclareOptions, QueueDeleteOptions},
+    types::FieldTable,
+};
 use futures_util::future::join_all;
 
-use crate::{SOON, connect, declared, end, path, settings, support};
+use crate::{SOON, connect, declared, end, path, registry, settings, support, url};
 
 fn queue(settings: QueueSettings) -> EntitySettings {
     settings.into()
@@ -103,6 +108,34 @@ async fn clients_that_declare_at_the_same_time_agree_on_one_entity() {
         transport.delete(&contested).await.unwrap();
     }
     join_all(others.map(|client| async move { client.close().await.unwrap() })).await;
+    end(transport, &[]).await;
+}
+
+/// RabbitMQ 3.10 may keep the first question, and all later ones behind it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_without_an_answer_are_removed() {
+    let Some(transport) = connect().await else { return };
+    let orders = path("orders");
+    let name = format!("{orders}/$settings");
+    let connection = Connection::connect(&support::address(), ConnectionProperties::default()).await.unwrap();
+    let channel = connection.create_channel().await.unwrap();
+    let (exchange, headers) = (ExchangeDeclareOptions::default(), ExchangeKind::Headers);
+    channel.exchange_declare(name.as_str().into(), headers, exchange, FieldTable::default()).await.unwrap();
+    // Its messages do not expire.
+    let declare = async |options| channel.queue_declare(name.as_str().into(), options, FieldTable::default()).await;
+    declare(QueueDeclareOptions::durable()).await.unwrap();
+
+    let impatient = registry().connect(&url("timeout=3500ms")).await.unwrap();
+    let error = impatient.settings(&orders).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::ServiceTimeout, "{error}");
+    let passive = QueueDeclareOptions { passive: true, ..QueueDeclareOptions::durable() };
+    let left = declare(passive).await.unwrap().message_count();
+    assert!(left <= 1, "{left} questions are left");
+
+    channel.queue_delete(name.as_str().into(), QueueDeleteOptions::default()).await.unwrap();
+    channel.exchange_delete(name.as_str().into(), ExchangeDeleteOptions::default()).await.unwrap();
+    connection.close(200, "OK".into()).await.unwrap();
+    impatient.close().await.unwrap();
     end(transport, &[]).await;
 }
 
