@@ -1,4 +1,4 @@
-use std::{error, fmt};
+use std::{borrow::Cow, error, fmt};
 
 use tower::BoxError;
 
@@ -6,6 +6,7 @@ use tower::BoxError;
 #[derive(Debug)]
 pub struct StoreError {
     kind: StoreErrorKind,
+    detail: Option<Cow<'static, str>>,
     source: Option<BoxError>,
 }
 
@@ -27,7 +28,13 @@ impl StoreError {
     /// An error of this kind.
     #[must_use]
     pub fn new(kind: StoreErrorKind) -> Self {
-        Self { kind, source: None }
+        Self { kind, detail: None, source: None }
+    }
+
+    /// Adds a detail for a person, which is part of the error's text.
+    #[must_use]
+    pub fn with_detail(self, detail: impl Into<Cow<'static, str>>) -> Self {
+        Self { detail: Some(detail.into()), ..self }
     }
 
     /// Adds the source of the error.
@@ -50,7 +57,8 @@ impl fmt::Display for StoreError {
             StoreErrorKind::Superseded => "the lease of the id has expired, and another consumer has reserved the id",
             StoreErrorKind::InUse => "the store of handled ids is open already, in this process or in another one",
             StoreErrorKind::Unavailable => "the store of handled ids failed",
-        })
+        })?;
+        self.detail.as_ref().map_or(Ok(()), |detail| write!(f, ": {detail}"))
     }
 }
 

@@ -239,11 +239,21 @@ impl From<PoolError> for Failure {
     }
 }
 
+/// Describes the error of a table or schema that does not exist.
+fn missing(error: &Error) -> Option<String> {
+    let error = error.as_db_error()?;
+    let is_missing = [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(error.code());
+    is_missing.then(|| format!("{}; `Builder::create_table` creates the tables of a store", error.message()))
+}
+
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         let unavailable = Self::new(StoreErrorKind::Unavailable);
         match failure {
-            Failure::Database(error) | Failure::NotConnected(error) => unavailable.with_source(error),
+            Failure::Database(error) | Failure::NotConnected(error) => match missing(&error) {
+                Some(detail) => unavailable.with_detail(detail).with_source(error),
+                None => unavailable.with_source(error),
+            },
             Failure::Pool(error) => unavailable.with_source(error),
             Failure::NoAnswer(error) => unavailable.with_source(error),
         }

@@ -58,6 +58,8 @@ async fn a_missing_table_is_reported_at_once() {
     let builder = PostgresStore::builder(WINDOW).table(Table::new("there_is_no_such_table").unwrap());
     let error = builder.connect(support::config(), NoTls).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    let text = error.to_string();
+    assert!(text.contains("there_is_no_such_table") && text.contains("`Builder::create_table`"), "{text}");
     let source: &tokio_postgres::Error = error.source().unwrap().downcast_ref().unwrap();
     assert_eq!(source.code(), Some(&SqlState::UNDEFINED_TABLE));
 }
