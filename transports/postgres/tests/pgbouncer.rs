@@ -1,4 +1,4 @@
-//! Behind `PgBouncer` with `pool_mode = transaction`.
+//! Behind `PgBouncer`.
 #![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod support;
@@ -23,13 +23,17 @@ use crate::support::{backend::InPostgres, cluster::Cluster, pgbouncer::PgBouncer
 const CAPABILITIES: [Capability; 3] = [Capability::Sessions, Capability::RequestReply, Capability::Transactions];
 
 /// For what a machine that is busy does late.
-const SOON: Duration = Duration::from_secs(15);
+const SOON: Duration = Duration::from_secs(60);
+
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// After this a connection of the server is older than one that is opened within the timeout.
+const OLD: Duration = Duration::from_millis(3_500);
 
 /// Rules: K-339.
 #[tokio::test]
 async fn cases_of_the_suite_pass_with_a_listening_connection_beside_the_pooler() {
     let Some(url) = server::url().await else { return };
-    let Some(bouncer) = PgBouncer::start(&url).await else { return };
+    let Some(bouncer) = PgBouncer::start(&url, "transaction").await else { return };
     let (lines, _guard) = Lines::capture();
     let broker = InPostgres::behind(bouncer.url(), &url, true).await;
     for capability in CAPABILITIES {
@@ -45,14 +49,14 @@ async fn cases_of_the_suite_pass_with_a_listening_connection_beside_the_pooler()
 #[tokio::test]
 async fn nothing_stays_on_the_connections_of_the_server() {
     let Some(cluster) = Cluster::start() else { return };
-    let Some(bouncer) = PgBouncer::start(&Cluster::url(cluster.address())).await else { return };
+    let Some(bouncer) = PgBouncer::start(&Cluster::url(cluster.address()), "transaction").await else { return };
     let (lines, _guard) = Lines::capture();
     // Those of another program, which are older than the longest connection.
     let programs = connect(&bouncer, 4).await;
     let of_program = processes(&programs, "").await;
-    tokio::time::sleep(Duration::from_millis(3_500)).await;
+    tokio::time::sleep(OLD).await;
 
-    let postgres = Postgres::options().timeout(Duration::from_secs(3)).poll_every(Duration::from_millis(100));
+    let postgres = Postgres::options().timeout(TIMEOUT).poll_every(Duration::from_millis(100));
     let postgres = postgres.connect(bouncer.url()).await.unwrap();
     postgres.migrate().await.unwrap();
     postgres.create_queue("orders", QueueSettings::default()).await.unwrap();
@@ -75,6 +79,30 @@ async fn nothing_stays_on_the_connections_of_the_server() {
     let after = processes(&programs, &format!("|| ' ' || {left}")).await;
     assert_eq!(after.len(), of_program.len());
     assert!(after.iter().all(|row| row.ends_with(" on0on0")), "{after:?}");
+}
+
+/// Rules: K-339.
+/// Each connection has one of the server until it is closed, though that may be older.
+#[tokio::test]
+async fn a_pooler_of_sessions_is_no_difference() {
+    let Some(cluster) = Cluster::start() else { return };
+    let Some(bouncer) = PgBouncer::start(&Cluster::url(cluster.address()), "session").await else { return };
+    let (lines, _guard) = Lines::capture();
+    drop(connect(&bouncer, 8).await);
+    tokio::time::sleep(OLD).await;
+    let options = Postgres::options().timeout(TIMEOUT).poll_every(Duration::from_secs(3_600)).connections(3);
+    let postgres = options.connect(bouncer.url()).await.unwrap();
+    postgres.migrate().await.unwrap();
+    let replies = postgres.create_reply_queue().await.unwrap();
+    let mut receiver = postgres.receiver(replies.as_str()).await.unwrap();
+    let other = Postgres::options().timeout(TIMEOUT).connections(3).connect(bouncer.url()).await.unwrap();
+    let (received, ()) = tokio::join!(receiver.receive_within(SOON), async {
+        other.sender(replies.as_str()).await.unwrap().send(Message::new("a")).await.unwrap();
+    });
+    received.unwrap().complete().await.unwrap();
+    drop(receiver);
+    (other.close().await.unwrap(), postgres.close().await.unwrap());
+    assert!(!lines.all().iter().any(|line| line.contains("WARN")), "{:?}", lines.all());
 }
 
 async fn connect(bouncer: &PgBouncer, count: usize) -> Vec<tokio_postgres::Client> {

@@ -1,4 +1,4 @@
-//! `PgBouncer`, which gives each transaction any of its connections of the server.
+//! `PgBouncer`, which gives each transaction or each client any of its connections of the server.
 
 use std::{
     fs,
@@ -26,8 +26,8 @@ pub(crate) struct PgBouncer {
 const ATTEMPTS: usize = 5;
 
 impl PgBouncer {
-    /// In front of the server at `url`. `None` if it is not installed, and nobody said that it is.
-    pub(crate) async fn start(url: &str) -> Option<Self> {
+    /// In front of the server at `url`, with a `pool_mode`. `None` if it is not installed, and nobody said that it is.
+    pub(crate) async fn start(url: &str, mode: &str) -> Option<Self> {
         if Command::new(program()).arg("--version").stdout(Stdio::null()).status().is_err() {
             assert!(std::env::var_os("CONSIGN_POSTGRES").is_none(), "there is no pgbouncer to start");
             left_out("tests that start PgBouncer: there is no pgbouncer; scripts/brokers installs it");
@@ -35,7 +35,7 @@ impl PgBouncer {
         }
         let config: Config = url.parse().unwrap();
         for _ in 0..ATTEMPTS {
-            let mut bouncer = Self::launch(&config);
+            let mut bouncer = Self::launch(&config, mode);
             if bouncer.answers().await {
                 return Some(bouncer);
             }
@@ -43,7 +43,7 @@ impl PgBouncer {
         panic!("PgBouncer ends when it starts");
     }
 
-    fn launch(server: &Config) -> Self {
+    fn launch(server: &Config, mode: &str) -> Self {
         let host = match server.get_hosts() {
             [Tcp(name)] => name.clone(),
             [Unix(path)] => path.display().to_string(),
@@ -62,7 +62,7 @@ impl PgBouncer {
              {name} = host={host} port={port} dbname={name} user={user} {password}\n\
              [pgbouncer]\n\
              listen_addr = 127.0.0.1\nlisten_port = {own}\nunix_socket_dir =\n\
-             auth_type = any\npool_mode = transaction\ndefault_pool_size = 8\nmax_client_conn = 1000\n",
+             auth_type = any\npool_mode = {mode}\ndefault_pool_size = 8\nmax_client_conn = 1000\n",
         );
         fs::write(&file, settings).unwrap();
         let mut command = Command::new(program());
