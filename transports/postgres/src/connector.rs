@@ -28,6 +28,7 @@ use crate::{
 /// | `grace` | at most 1 day | `5s` | [`Options::grace`] |
 /// | `max_deliveries` | 1 to 1,048,576 | 10,000 | [`Options::max_deliveries`] |
 /// | `prepared_statements` | `true` or `false` | `true` | [`Options::prepared_statements`] |
+/// | `listen_on` | `host:port`, or several with commas between them | those of the URL | [`Options::listen_on`], with the user and the parameters of the URL |
 /// | `migrate` | `true` or `false` | `true` | whether connecting migrates the schema |
 /// | `certificates` | the path of a file in PEM | none | [`Options::certificates`] |
 /// | `client_certificate`, `client_key` | the paths of files in PEM, both or none | none | [`Options::client_certificate`] |
@@ -173,7 +174,16 @@ impl Parsed {
             options = options.prepared_statements(is_on);
         }
         let migrates = url.take_parsed("migrate", "`true` or `false`")?.unwrap_or(true);
-        Ok(Self { options, config: config(&url)?, migrates })
+        let hosts = url.take("listen_on");
+        let config = config(&url)?;
+        if let Some(hosts) = hosts {
+            let expected =
+                "`host:port`, or several with commas between them, and a URL without `host`, `hostaddr` and `port`";
+            let listening =
+                listening(&url, &hosts).ok_or_else(|| ConnectError::invalid_parameter("listen_on", expected))?;
+            options = options.listen_on(listening);
+        }
+        Ok(Self { options, config, migrates })
     }
 }
 
@@ -212,6 +222,19 @@ fn config(url: &TransportUrl) -> Result<Config, ConnectError> {
         return Err(ConnectError::invalid_url("expected a host in `postgres://user:password@host:port/database`"));
     }
     Ok(config)
+}
+
+/// Returns the configuration of a URL with other hosts.
+fn listening(url: &TransportUrl, hosts: &str) -> Option<Config> {
+    let mut others = url.clone();
+    let has_hosts = ["host", "hostaddr", "port"].into_iter().any(|name| others.take(name).is_some());
+    if has_hosts || hosts.is_empty() || hosts.contains(['@', '/', '?', '#']) {
+        return None;
+    }
+    let (authority, database) = url.address()[2..].split_once('/').unwrap_or((&url.address()[2..], ""));
+    let user = authority.rsplit_once('@').map_or(String::new(), |(user, _)| format!("{user}@"));
+    let address = format!("//{user}{hosts}/{database}");
+    url.to_url().replacen(url.address(), &address, 1).parse().ok()
 }
 
 #[cfg(test)]
@@ -267,6 +290,19 @@ mod tests {
     }
 
     #[test]
+    fn the_listening_connection_has_its_own_hosts() {
+        let Parsed { options, config, .. } =
+            parse("postgres://u:p%40ss@pooler:6432/shop?listen_on=one:5433,two&connect_timeout=3").unwrap();
+        assert_eq!(config.get_hosts(), [Host::Tcp("pooler".into())]);
+        let listening = options.listening.unwrap();
+        assert_eq!(listening.get_hosts(), [Host::Tcp("one".into()), Host::Tcp("two".into())]);
+        assert_eq!(listening.get_ports(), [5433, 5432]);
+        assert_eq!((listening.get_user(), listening.get_password()), (Some("u"), Some(&b"p@ss"[..])));
+        assert_eq!((listening.get_dbname(), config.get_dbname()), (Some("shop"), Some("shop")));
+        assert_eq!(listening.get_connect_timeout(), Some(&Duration::from_secs(3)));
+    }
+
+    #[test]
     fn a_url_that_cannot_be_used_is_refused_by_the_name_of_its_parameter() {
         for (query, name) in [
             ("schema=", "schema"),
@@ -283,6 +319,10 @@ mod tests {
             ("max_deliveries=0", "max_deliveries"),
             ("max_deliveries=1048577", "max_deliveries"),
             ("migrate=secret", "migrate"),
+            ("listen_on=", "listen_on"),
+            ("listen_on=one:secret", "listen_on"),
+            ("listen_on=secret%40one", "listen_on"),
+            ("listen_on=secret&host=two", "listen_on"),
             ("connect_timeout=secret", "connect_timeout"),
             ("hostaddr=secret", "hostaddr"),
             ("port=secret", "port"),

@@ -34,7 +34,7 @@ pub(crate) fn shared(schema: &str) {
         tracing::warn!(
             target: TARGET, schema = display(Escaped(schema)), suppressed,
             "the connection for notifications is shared by a pooler: receivers poll, and locks run out. \
-            Use Options::wrap_and_listen with the address of the server"
+            Set listen_on in the URL, or Options::listen_on, with the address of the server"
         );
     }
 }

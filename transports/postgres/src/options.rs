@@ -40,6 +40,8 @@ pub struct Options {
     pub(crate) grace: Duration,
     pub(crate) max_deliveries: usize,
     prepares: bool,
+    /// That of the listening connection, if the pool has another one.
+    pub(crate) listening: Option<Config>,
     /// Of authorities.
     pub(crate) certificates: Option<String>,
     /// Of the client, and its key.
@@ -71,6 +73,7 @@ impl Options {
             grace: Self::GRACE,
             max_deliveries: Self::MAX_DELIVERIES,
             prepares: true,
+            listening: None,
             certificates: None,
             client_certificate: None,
             server: None,
@@ -128,10 +131,17 @@ impl Options {
     /// statements of an existing pool are never prepared. Those of a URL are no longer prepared when a connection is found to be one
     /// of a pooler: its process of the server is older than the connection by more than [`Options::timeout`].
     ///
-    /// Behind such a pooler set `false`, or use [`Options::wrap_and_listen`], with the address of the server for the listening
-    /// connection.
+    /// Behind such a pooler use [`Options::listen_on`], or [`Options::wrap_and_listen`].
     pub fn prepared_statements(mut self, is_on: bool) -> Self {
         self.prepares = is_on;
+        self
+    }
+
+    /// Sets the configuration of the listening connection, which has to reach the server itself. For a URL of a pooler that shares
+    /// connections between transactions: statements are not prepared then, and connections of the pooler have no settings of this
+    /// transport. [`Options::wrap_and_listen`] takes both configurations for a pool of your own.
+    pub fn listen_on(mut self, config: Config) -> Self {
+        self.listening = Some(config);
         self
     }
 
@@ -196,15 +206,17 @@ impl Options {
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
         self.server = server_of(&config);
-        let connector = Connector::new(config.clone(), tls.clone(), self.timeout);
+        let listening = self.listening.take();
+        let is_pooler = listening.is_some();
+        let connector = Connector::new(listening.unwrap_or_else(|| config.clone()), tls.clone(), self.timeout);
         let settings: Arc<str> = crate::listener::settings(self.timeout).into();
-        let (prepares, longest) = (Prepares::new(self.prepares), self.timeout);
+        let (prepares, longest) = (Prepares::new(self.prepares && !is_pooler), self.timeout);
         let pooled = prepares.clone();
         let prepare = Hook::async_fn(move |client: &mut deadpool_postgres::ClientWrapper, metrics| {
             let (settings, pooled) = (Arc::clone(&settings), pooled.clone());
             Box::pin(async move {
                 // The settings would be those of other clients of a pooler too.
-                if is_older(client, metrics.age() + longest).await.map_err(HookError::Backend)? {
+                if is_pooler || is_older(client, metrics.age() + longest).await.map_err(HookError::Backend)? {
                     pooled.never();
                     return Ok(());
                 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 use consign::{
     Message,
     administration::QueueSettings,
-    transport::{Capability, ReceiverExt, Sender, Transport},
+    message::EntityPath,
+    transport::{Capability, ReceiveMode, ReceiverExt, Sender, Transport, TransportRegistry},
 };
 use consign_conformance::{Suite, log::Lines};
 use consign_postgres::{
-    Postgres,
+    Postgres, connector,
     tokio_postgres::{self, NoTls},
 };
 use tokio::time::timeout;
@@ -28,6 +29,11 @@ const SOON: Duration = Duration::from_secs(60);
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// After this a connection of the server is older than one that is opened within the timeout.
 const OLD: Duration = Duration::from_millis(3_500);
+
+/// What may be left on a connection of the server, and where nothing is.
+const LEFT: &str = "|| ' ' || current_setting('synchronous_commit') || current_setting('lock_timeout')
+    || current_setting('jit') || (SELECT count(*) FROM pg_prepared_statements)";
+const NOTHING: &str = " on0on0";
 
 /// Rules: K-339.
 #[tokio::test]
@@ -74,11 +80,9 @@ async fn nothing_stays_on_the_connections_of_the_server() {
     drop((sender, receiver));
     postgres.close().await.unwrap();
 
-    let left = "current_setting('synchronous_commit') || current_setting('lock_timeout') || current_setting('jit')
-        || (SELECT count(*) FROM pg_prepared_statements)";
-    let after = processes(&programs, &format!("|| ' ' || {left}")).await;
+    let after = processes(&programs, LEFT).await;
     assert_eq!(after.len(), of_program.len());
-    assert!(after.iter().all(|row| row.ends_with(" on0on0")), "{after:?}");
+    assert!(after.iter().all(|row| row.ends_with(NOTHING)), "{after:?}");
 }
 
 /// Rules: K-339.
@@ -101,8 +105,35 @@ async fn a_pooler_of_sessions_is_no_difference() {
     });
     received.unwrap().complete().await.unwrap();
     drop(receiver);
-    (other.close().await.unwrap(), postgres.close().await.unwrap());
+    other.close().await.unwrap();
+    postgres.close().await.unwrap();
     assert!(!lines.all().iter().any(|line| line.contains("WARN")), "{:?}", lines.all());
+}
+
+/// Rules: K-339.
+#[tokio::test]
+async fn a_url_with_the_address_of_the_server_has_notifications() {
+    let Some(cluster) = Cluster::start() else { return };
+    let Some(bouncer) = PgBouncer::start(&Cluster::url(cluster.address()), "transaction").await else { return };
+    let (lines, _guard) = Lines::capture();
+    let url = format!("{}?listen_on={}&poll_every=60m", bouncer.url(), cluster.address());
+    let transports = TransportRegistry::new().with(connector());
+    let transport = transports.connect(&url).await.unwrap();
+    let other = transports.connect(&url).await.unwrap();
+    let replies = transport.extension::<Postgres>().unwrap().create_reply_queue().await.unwrap();
+    let replies = EntityPath::new(&replies).unwrap();
+    let mut receiver = transport.receiver(&replies, ReceiveMode::PeekLock).await.unwrap();
+    let (received, ()) = tokio::join!(receiver.receive_within(SOON), async {
+        other.sender(&replies).await.unwrap().send(Message::new("a")).await.unwrap();
+    });
+    received.unwrap().complete().await.unwrap();
+    drop(receiver);
+    other.close().await.unwrap();
+    transport.close().await.unwrap();
+    assert!(!lines.all().iter().any(|line| line.contains("WARN")), "{:?}", lines.all());
+    let clients = connect(&bouncer, 4).await;
+    let left = processes(&clients, LEFT).await;
+    assert!(left.iter().all(|row| row.ends_with(NOTHING)), "{left:?}");
 }
 
 async fn connect(bouncer: &PgBouncer, count: usize) -> Vec<tokio_postgres::Client> {
